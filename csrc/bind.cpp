@@ -1,0 +1,547 @@
+// The only file that knows Python: checks shapes, dtypes and ranges, decides how an operation is cut into blocks, and calls it.
+// No arithmetic here. A wrong argument is a Python exception before anything is read or written.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "cpu.h"
+#include "pack.h"
+#include "rope_table.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace tokenglass;
+
+namespace {
+
+template <class T, int N>
+using Array = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+using CpuPointer = std::shared_ptr<Cpu>;
+
+void require(bool condition, const std::string& message) {
+    if (!condition) throw nb::value_error(message.c_str());
+}
+
+constexpr int kReleaseRows = 16;  // steps of fewer rows are over before another thread could use the lock
+
+// Lets other Python threads run while a long operation works.
+struct WithoutGil {
+    explicit WithoutGil(int rows) {
+        if (rows >= kReleaseRows) release.emplace();
+    }
+    std::optional<nb::gil_scoped_release> release;
+};
+
+class Matrix {
+  public:
+    Matrix(CpuPointer cpu, const std::string& format_name, Array<uint8_t, 1> raw, int64_t rows, int64_t cols,
+           std::optional<Array<int32_t, 1>> order)
+        : rows((int32_t)rows), cols((int32_t)cols) {
+        const FileFormat* format = find_format(format_name.c_str());
+        require(format, "no panel kind for " + format_name);
+        require(rows > 0 && cols > 0 && rows < (int64_t{1} << 30) && cols < (int64_t{1} << 30), "rows and cols must be positive");
+        require(format->kind == TG_F32 || cols % TG_GROUP == 0, "columns must be a multiple of 32");
+        require(raw.size() == (size_t)rows * (cols / format->values) * format->bytes, "raw bytes do not match rows and cols");
+        if (order) {
+            require((int64_t)order->size() == rows, "order must have one entry per row");
+            for (size_t i = 0; i < order->size(); i++)
+                require(order->data()[i] >= 0 && order->data()[i] < rows, "order holds a row that does not exist");
+        }
+        kind = format->kind;
+        bytes_per_panel = panel_bytes(kind, this->cols);
+        const int panels = (this->rows + TG_LANES - 1) / TG_LANES;
+        num_bytes = bytes_per_panel * panels;
+        data = aligned<uint8_t>(num_bytes);
+        nb::gil_scoped_release release;
+        const int step = 8;
+        cpu->parallel((panels + step - 1) / step, [&](int block) {
+            for (int p = block * step; p < panels && p < (block + 1) * step; p++)
+                pack_panel(*format, raw.data(), this->rows, this->cols, order ? order->data() : nullptr, p,
+                           data.get() + p * bytes_per_panel);
+        });
+    }
+    tg_matrix view() const { return {data.get(), bytes_per_panel, kind, rows, cols, 0, 0}; }
+
+    Aligned<uint8_t> data;
+    size_t bytes_per_panel, num_bytes;
+    tg_kind kind;
+    int32_t rows, cols;
+};
+
+class Rows {
+  public:
+    Rows(int64_t capacity, int64_t width, bool quantised) : capacity((int)capacity), width((int)width) {
+        require(capacity > 0 && width > 0 && capacity < (1 << 20) && width < (1 << 24), "capacity and width must be positive");
+        require(!quantised || width % TG_GROUP == 0, "width must be a multiple of 32 to be quantised");
+        const size_t n = (size_t)capacity * width;
+        data = aligned<float>(n + TG_LANES, true);
+        groups = quantised ? this->width / TG_GROUP : 0;
+        if (quantised) {
+            q = aligned<int8_t>(n);
+            scale = aligned<float>((size_t)capacity * groups);
+            scaled_sum = aligned<float>((size_t)capacity * groups);
+            sum = aligned<int32_t>((size_t)capacity * groups);
+        }
+    }
+    void set_count(int64_t n) {
+        require(n >= 0 && n <= capacity, "more rows than the buffer's capacity");
+        count = (int)n, is_quantised = false;
+    }
+    tg_rows view() const { return {data.get(), q.get(), scale.get(), scaled_sum.get(), sum.get(), width, groups}; }
+    float* row(int i) const { return data.get() + (size_t)i * width; }
+
+    int capacity, width, groups = 0, count = 0;
+    bool is_quantised = false;  // q, scale and sums belong to data as it is now
+    Aligned<float> data;
+    Aligned<int8_t> q;
+    Aligned<float> scale, scaled_sum;
+    Aligned<int32_t> sum;
+};
+
+void check_rows(const Rows& x, int width, const char* what) {
+    require(x.width == width, std::string(what) + " has width " + std::to_string(x.width) + ", expected " + std::to_string(width));
+}
+
+class KVPages {
+  public:
+    KVPages(int64_t layers, int64_t pages, int64_t kv_heads, int64_t head_dim, bool half)
+        : layers((int)layers), pages((int)pages), kv_heads((int)kv_heads), head_dim((int)head_dim), half(half) {
+        require(layers > 0 && pages > 0 && kv_heads > 0 && layers < 4096 && pages < (1 << 24) && kv_heads < 4096,
+                "layers, pages and kv_heads must be positive");
+        require(head_dim > 0 && head_dim % 16 == 0 && head_dim <= TG_MAX_HEAD_DIM, "head_dim must be a multiple of 16 up to 256");
+        page_bytes = (size_t)2 * TG_PAGE * head_dim * kv_heads * (half ? 2 : 4);
+        layer_bytes = page_bytes * pages;
+        require((double)layer_bytes * layers < 1e15, "the cache is too large");
+        data.reset(static_cast<uint8_t*>(std::calloc(layer_bytes * layers + 64, 1)));  // pages are backed when first written
+        if (!data) throw std::bad_alloc();
+    }
+    uint8_t* layer(int i) const { return data.get() + layer_bytes * i; }
+    void zero(int64_t page) {
+        require(page >= 0 && page < pages, "no such page");
+        for (int i = 0; i < layers; i++) memset(layer(i) + page * page_bytes, 0, page_bytes);
+    }
+
+    int layers, pages, kv_heads, head_dim;
+    bool half;
+    size_t page_bytes, layer_bytes;
+    Aligned<uint8_t> data;
+};
+
+class Batch {
+  public:
+    Batch(Array<int32_t, 1> ids, Array<int32_t, 1> position, Array<int32_t, 1> sequence, Array<int32_t, 2> page_table,
+          Array<int32_t, 1> output_rows)
+        : ids(ids.data(), ids.data() + ids.size()),
+          position(position.data(), position.data() + position.size()),
+          sequence(sequence.data(), sequence.data() + sequence.size()),
+          page_table(page_table.data(), page_table.data() + page_table.size()),
+          output_rows(output_rows.data(), output_rows.data() + output_rows.size()),
+          table_width((int)page_table.shape(1)) {
+        const int rows = (int)ids.size();
+        require(rows > 0, "a batch needs at least one row");
+        require((int)position.size() == rows && (int)sequence.size() == rows, "ids, positions and sequences differ in length");
+        for (int row = 0; row < rows; row++) {
+            require(this->sequence[row] >= 0 && this->sequence[row] < (int)page_table.shape(0), "sequence outside the page table");
+            require(this->position[row] >= 0 && this->position[row] / TG_PAGE < table_width, "position outside the page table");
+        }
+        for (int row : this->output_rows) require(row >= 0 && row < rows, "output row outside the batch");
+        for (int page : this->page_table) require(page >= 0, "negative page");
+        largest_id = *std::max_element(this->ids.begin(), this->ids.end());
+        smallest_id = *std::min_element(this->ids.begin(), this->ids.end());
+        last_position = *std::max_element(this->position.begin(), this->position.end());
+        largest_page = this->page_table.empty() ? 0 : *std::max_element(this->page_table.begin(), this->page_table.end());
+    }
+    int rows() const { return (int)ids.size(); }
+
+    std::vector<int32_t> ids, position, sequence, page_table, output_rows;
+    int table_width, largest_id, smallest_id, last_position, largest_page;
+};
+
+class Embedding {
+  public:
+    Embedding(CpuPointer cpu, std::shared_ptr<Matrix> matrix) : cpu_(cpu), matrix_(matrix), view_(matrix->view()) {}
+    void operator()(const Batch& batch, Rows& out) {
+        check_rows(out, view_.cols, "out");
+        require(batch.smallest_id >= 0 && batch.largest_id < view_.rows, "token id outside the vocabulary");
+        out.set_count(batch.rows());
+        Timed timed(*cpu_);
+        WithoutGil gil(batch.rows());
+        cpu_->each_row(batch.rows(), 8, [&](int row) { cpu_->ops.embed(&view_, batch.ids[row], out.row(row)); });
+    }
+
+  private:
+    CpuPointer cpu_;
+    std::shared_ptr<Matrix> matrix_;
+    tg_matrix view_;
+};
+
+class Linear {
+  public:
+    Linear(CpuPointer cpu, std::vector<std::shared_ptr<Matrix>> matrices, bool exact, bool add)
+        : cpu_(cpu), owners_(matrices), exact_(exact), add_(add) {
+        require(!matrices.empty(), "a product needs a matrix");
+        for (auto& m : matrices) {
+            require(m->cols == matrices[0]->cols, "matrices of one product must have the same columns");
+            views_.push_back(m->view());
+            views_.back().out_offset = width_;
+            width_ += m->rows;
+            panels_ += (m->rows + TG_LANES - 1) / TG_LANES;
+            needs_int8_ |= m->kind != TG_F32 && !exact;
+            num_bytes_ += m->num_bytes;
+        }
+        require(width_ < (1 << 24), "the product is too wide");
+        cols_ = matrices[0]->cols;
+        // Blocks of about 24 KiB of weights, at least a few for each thread.
+        const int by_bytes = std::max(1, (int)(24576 / std::max<size_t>(1, matrices[0]->bytes_per_panel)));
+        const int by_threads = std::max(1, panels_ / (8 * cpu->threads.num_threads()));
+        panels_per_block_ = std::min(by_bytes, by_threads);
+        if (panels_ / panels_per_block_ > (1 << 17)) panels_per_block_ = panels_ / (1 << 17) + 1;
+        for (auto& v : views_) {
+            v.first_block = panel_blocks_;
+            panel_blocks_ += ((v.rows + TG_LANES - 1) / TG_LANES + panels_per_block_ - 1) / panels_per_block_;
+        }
+    }
+    void operator()(Rows& x, Rows& out) {
+        check_rows(x, cols_, "x");
+        check_rows(out, width_, "out");
+        require(&x != &out, "x and out must be two buffers");
+        require(!needs_int8_ || x.groups, "x was made without its quantised form");
+        const int rows = x.count;
+        if (add_) {
+            require(out.count == rows, "out must already hold the rows to add to");
+            out.is_quantised = false;
+        } else {
+            out.set_count(rows);
+        }
+        Timed timed(*cpu_);
+        WithoutGil gil(rows);
+        const tg_rows in = x.view();
+        if (needs_int8_ && !x.is_quantised) {
+            cpu_->each_row(rows, 8, [&](int row) { cpu_->ops.quantise(&in, row); });
+            x.is_quantised = true;
+        }
+        const int rows_per_block = 64, row_blocks = (rows + rows_per_block - 1) / rows_per_block;
+        const tg_linear_job job{views_.data(), (int)views_.size(), panels_per_block_, rows, row_blocks, rows_per_block,
+                                exact_, add_, in, out.data.get(), out.width};
+        cpu_->parallel(panel_blocks_ * row_blocks, [&](int block) { cpu_->ops.linear(&job, block); });
+    }
+    size_t num_bytes() const { return num_bytes_; }
+    // Reads every byte of the weights once, the way a one-row product must: the limit that memory sets.
+    int64_t read_all() {
+        Timed timed(*cpu_);
+        std::atomic<int64_t> total{0};
+        for (auto& m : owners_) {
+            const size_t step = size_t{1} << 17;
+            cpu_->parallel((int)((m->num_bytes + step - 1) / step), [&](int block) {
+                const size_t from = block * step;
+                total += cpu_->ops.read_all(m->data.get() + from, std::min(step, m->num_bytes - from));
+            });
+        }
+        return total;
+    }
+
+  private:
+    CpuPointer cpu_;
+    std::vector<std::shared_ptr<Matrix>> owners_;
+    std::vector<tg_matrix> views_;
+    bool exact_, add_, needs_int8_ = false;
+    int width_ = 0, cols_ = 0, panels_ = 0, panels_per_block_ = 1, panel_blocks_ = 0;
+    size_t num_bytes_ = 0;
+};
+
+class RMSNorm {
+  public:
+    RMSNorm(CpuPointer cpu, Array<float, 1> weight, float eps) : cpu_(cpu), width_((int)weight.size()), eps_(eps) {
+        require(width_ > 0 && eps >= 0.0f, "a norm needs weights and a non-negative eps");
+        weight_ = aligned<float>(width_ + TG_LANES, true);
+        std::copy(weight.data(), weight.data() + width_, weight_.get());
+    }
+    void operator()(const Rows& x, Rows& out) {
+        check_rows(x, width_, "x");
+        check_rows(out, width_, "out");
+        out.set_count(x.count);
+        Timed timed(*cpu_);
+        WithoutGil gil(x.count);
+        cpu_->each_row(x.count, 16, [&](int row) { cpu_->ops.rms_norm(x.row(row), weight_.get(), out.row(row), width_, eps_); });
+    }
+
+  private:
+    CpuPointer cpu_;
+    int width_;
+    float eps_;
+    Aligned<float> weight_;
+};
+
+class SwiGLU {
+  public:
+    explicit SwiGLU(CpuPointer cpu) : cpu_(cpu) {}
+    void operator()(const Rows& gate_up, Rows& out) {
+        require(out.width % TG_LANES == 0, "width must be a multiple of 16");
+        check_rows(gate_up, 2 * out.width, "gate_up");
+        out.set_count(gate_up.count);
+        Timed timed(*cpu_);
+        WithoutGil gil(gate_up.count);
+        cpu_->each_row(gate_up.count, 4, [&](int row) { cpu_->ops.swiglu(gate_up.row(row), out.row(row), out.width); });
+    }
+
+  private:
+    CpuPointer cpu_;
+};
+
+// Where the heads of one layer lie in a row of q, k and v, and in the pages.
+struct Heads {
+    Heads(std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads) : pages(pages), layer((int)layer), heads((int)heads) {
+        require(layer >= 0 && layer < pages->layers, "no such layer");
+        require(heads > 0 && heads < 4096 && heads % pages->kv_heads == 0, "heads must be a multiple of kv_heads");
+    }
+    int stride() const { return (heads + 2 * pages->kv_heads) * pages->head_dim; }
+    void check(const Rows& qkv, const Batch& batch) const {
+        check_rows(qkv, stride(), "qkv");
+        require(qkv.count == batch.rows(), "qkv and batch differ in rows");
+        require(batch.largest_page < pages->pages, "page outside the cache");
+    }
+    std::shared_ptr<KVPages> pages;
+    int layer, heads;
+};
+
+class RopeStore {
+  public:
+    RopeStore(CpuPointer cpu, Array<float, 3> cos_sin, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads, nb::object owner)
+        : cpu_(cpu), at_(pages, layer, heads), cos_sin_(cos_sin.data()), context_((int)cos_sin.shape(0)), owner_(std::move(owner)) {
+        require(cos_sin.shape(1) == 2 && (int)cos_sin.shape(2) * 2 == pages->head_dim, "cos_sin must be [context, 2, head_dim / 2]");
+    }
+    void operator()(Rows& qkv, const Batch& batch) {
+        at_.check(qkv, batch);
+        require(batch.last_position < context_, "position outside the context window");
+        qkv.is_quantised = false;
+        Timed timed(*cpu_);
+        WithoutGil gil(qkv.count);
+        const tg_rope_job job{qkv.data.get(), at_.pages->layer(at_.layer), cos_sin_, batch.page_table.data(), batch.sequence.data(),
+                              batch.position.data(), batch.table_width, qkv.width, at_.heads, at_.pages->kv_heads,
+                              at_.pages->head_dim, at_.pages->half};
+        cpu_->each_row(qkv.count, 16, [&](int row) { cpu_->ops.rope_store(&job, row); });
+    }
+
+  private:
+    CpuPointer cpu_;
+    Heads at_;
+    const float* cos_sin_;
+    int context_;
+    nb::object owner_;  // keeps cos_sin alive
+};
+
+class Attention {
+  public:
+    Attention(CpuPointer cpu, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads, int64_t context, float scale)
+        : cpu_(cpu), at_(pages, layer, heads), context_((int)context), scale_(scale) {
+        require(context > 0 && context < (1 << 24), "context must be positive");
+        max_rows_by_span_ = 4 * cpu->threads.num_threads() / pages->kv_heads + 1;
+        cpu_->partials((size_t)max_rows_by_span_ * at_.heads * spans(context_ - 1) * (pages->head_dim + 2));
+    }
+    void operator()(const Rows& qkv, const Batch& batch, Rows& out) {
+        at_.check(qkv, batch);
+        const KVPages& pages = *at_.pages;
+        check_rows(out, at_.heads * pages.head_dim, "out");
+        require(batch.last_position < context_, "position outside the context window");
+        out.set_count(qkv.count);
+        Timed timed(*cpu_);
+        WithoutGil gil(qkv.count);
+        const bool by_span = qkv.count <= max_rows_by_span_ && batch.last_position >= TG_SPAN;
+        const int rows_per_block = by_span || qkv.count < 16 ? 1 : 8;
+        const int row_blocks = (qkv.count + rows_per_block - 1) / rows_per_block;
+        const tg_attention_job job{qkv.data.get(), out.data.get(), pages.layer(at_.layer), batch.page_table.data(),
+                                   batch.sequence.data(), batch.position.data(), cpu_->partials(0), batch.table_width, qkv.count,
+                                   qkv.width, at_.heads, pages.kv_heads, pages.head_dim, pages.half, rows_per_block,
+                                   by_span ? spans(batch.last_position) : 0, scale_};
+        cpu_->parallel(row_blocks * pages.kv_heads * std::max(1, job.spans), [&](int block) { cpu_->ops.attend(&job, block); });
+        if (by_span) {
+            for (int i = 0; i < qkv.count * at_.heads; i++) cpu_->ops.attend_merge(&job, i);
+        }
+    }
+
+  private:
+    static int spans(int last_position) { return last_position / TG_SPAN + 1; }
+    CpuPointer cpu_;
+    Heads at_;
+    int context_, max_rows_by_span_;
+    float scale_;
+};
+
+void take_outputs(const Rows& x, const Batch& batch, Rows& out) {
+    check_rows(out, x.width, "out");
+    require(x.count == batch.rows() && &x != &out, "x and batch differ in rows");
+    out.set_count((int64_t)batch.output_rows.size());
+    for (size_t i = 0; i < batch.output_rows.size(); i++) memcpy(out.row((int)i), x.row(batch.output_rows[i]), (size_t)x.width * 4);
+}
+
+void check_logits(const Rows& logits, int64_t row, int64_t vocab) {
+    require(row >= 0 && row < logits.count, "no such row of logits");
+    require(vocab > 0 && vocab <= logits.width, "vocabulary wider than the logits");
+}
+
+nb::tuple top(const CpuPointer& cpu, const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
+    check_logits(logits, row, vocab);
+    require(num > 0, "num must be positive");
+    const int n = (int)std::min(num, vocab);
+    const float* z = logits.row((int)row);
+    auto better = [z](int32_t a, int32_t b) { return z[a] > z[b] || (z[a] == z[b] && a < b); };
+    std::vector<int32_t> ids;
+    ids.reserve(n + 1);
+    for (int32_t i = 0; i < vocab; i++) {  // a heap whose front is the worst of the best n
+        if (std::isnan(z[i])) continue;
+        if ((int)ids.size() < n) {
+            ids.push_back(i);
+            if ((int)ids.size() == n) std::make_heap(ids.begin(), ids.end(), better);
+        } else if (z[i] > z[ids.front()]) {
+            std::pop_heap(ids.begin(), ids.end(), better);
+            ids.back() = i;
+            std::push_heap(ids.begin(), ids.end(), better);
+        }
+    }
+    std::sort(ids.begin(), ids.end(), better);
+    auto* found = new std::vector<int32_t>(std::move(ids));
+    nb::capsule owner(found, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
+    (void)cpu;
+    return nb::make_tuple(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(found->data(), {found->size()}, owner));
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.doc() = "The kernels. Documented in _native.pyi; the readable twins are in reference.py.";
+    m.attr("PAGE") = (int)TG_PAGE;
+    m.attr("GROUP") = (int)TG_GROUP;
+    m.attr("SPAN") = (int)TG_SPAN;
+
+    m.def("runnable_isas", [] {
+        std::vector<std::string> names;
+        for (auto* isa : runnable_isas()) names.emplace_back(isa->name);
+        return names;
+    });
+    m.def("has_panels", [](const std::string& format) { return find_format(format.c_str()) != nullptr; });
+    m.def("rope_table", [](Array<float, 1> inverse_frequency, int64_t context) {
+        require(context > 0 && context < (1 << 24) && inverse_frequency.size() > 0, "context must be positive");
+        const size_t half = inverse_frequency.size();
+        float* table = new float[(size_t)context * 2 * half];
+        nb::capsule owner(table, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+        fill_rope_table(inverse_frequency.data(), (int)half, (int)context, table);
+        return nb::ndarray<nb::numpy, float, nb::ndim<3>>(table, {(size_t)context, 2, half}, owner);
+    });
+
+    nb::class_<Cpu>(m, "Cpu")
+        .def("__init__",
+             [](Cpu* self, int num_threads, const std::string& isa) {
+                 require(num_threads >= 1 && num_threads <= 1024, "num_threads must be between 1 and 1024");
+                 for (auto* ops : runnable_isas())
+                     if (isa == ops->name) return (void)new (self) Cpu(num_threads, ops);
+                 throw nb::value_error(("this processor or build has no instruction set " + isa).c_str());
+             })
+        .def_prop_ro("num_threads", [](const Cpu& c) { return c.threads.num_threads(); })
+        .def_prop_ro("isa", [](const Cpu& c) { return c.ops.name; })
+        .def_rw("is_timed", &Cpu::is_timed)
+        .def_rw("op_seconds", &Cpu::op_seconds);
+
+    nb::class_<Matrix>(m, "Matrix")
+        .def(nb::init<CpuPointer, const std::string&, Array<uint8_t, 1>, int64_t, int64_t, std::optional<Array<int32_t, 1>>>(), "cpu"_a,
+             "format"_a, "raw"_a, "rows"_a, "cols"_a, "order"_a = nb::none())
+        .def_ro("rows", &Matrix::rows)
+        .def_ro("cols", &Matrix::cols)
+        .def_ro("num_bytes", &Matrix::num_bytes);
+
+    nb::class_<Rows>(m, "Rows")
+        .def(nb::init<int64_t, int64_t, bool>(), "capacity"_a, "width"_a, "quantised"_a = false)
+        .def_ro("capacity", &Rows::capacity)
+        .def_ro("width", &Rows::width)
+        .def_ro("count", &Rows::count)
+        .def("numpy",
+             [](nb::handle_t<Rows> self) {
+                 Rows& rows = nb::cast<Rows&>(self);
+                 return nb::ndarray<nb::numpy, float, nb::ndim<2>>(rows.data.get(), {(size_t)rows.count, (size_t)rows.width}, self);
+             })
+        .def("fill",
+             [](Rows& self, Array<float, 2> values) {
+                 require((int)values.shape(1) == self.width, "values have another width");
+                 self.set_count((int64_t)values.shape(0));
+                 std::copy(values.data(), values.data() + values.size(), self.data.get());
+             })
+        .def("quantised", [](nb::handle_t<Rows> self) {
+            Rows& r = nb::cast<Rows&>(self);
+            require(r.is_quantised, "these rows have not been quantised");
+            const size_t n = (size_t)r.count, w = (size_t)r.width, g = (size_t)r.groups;
+            return nb::make_tuple(nb::ndarray<nb::numpy, int8_t, nb::ndim<2>>(r.q.get(), {n, w}, self),
+                                  nb::ndarray<nb::numpy, float, nb::ndim<2>>(r.scale.get(), {n, g}, self),
+                                  nb::ndarray<nb::numpy, int32_t, nb::ndim<2>>(r.sum.get(), {n, g}, self));
+        });
+
+    nb::class_<KVPages>(m, "KVPages")
+        .def(nb::init<int64_t, int64_t, int64_t, int64_t, bool>(), "layers"_a, "pages"_a, "kv_heads"_a, "head_dim"_a, "half"_a)
+        .def_ro("layers", &KVPages::layers)
+        .def_ro("pages", &KVPages::pages)
+        .def_prop_ro("page_bytes", [](const KVPages& p) { return p.page_bytes * p.layers; })
+        .def("zero", &KVPages::zero, "page"_a)
+        .def("raw", [](nb::handle_t<KVPages> self, int64_t layer) {
+            KVPages& p = nb::cast<KVPages&>(self);
+            require(layer >= 0 && layer < p.layers, "no such layer");
+            return nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(p.layer((int)layer), {p.layer_bytes}, self);
+        });
+
+    nb::class_<Batch>(m, "Batch")
+        .def(nb::init<Array<int32_t, 1>, Array<int32_t, 1>, Array<int32_t, 1>, Array<int32_t, 2>, Array<int32_t, 1>>(), "ids"_a,
+             "position"_a, "sequence"_a, "page_table"_a, "output_rows"_a)
+        .def_prop_ro("rows", &Batch::rows);
+
+    nb::class_<Embedding>(m, "Embedding")
+        .def(nb::init<CpuPointer, std::shared_ptr<Matrix>>(), "cpu"_a, "matrix"_a)
+        .def("__call__", &Embedding::operator(), "batch"_a, "out"_a);
+    nb::class_<Linear>(m, "Linear")
+        .def(nb::init<CpuPointer, std::vector<std::shared_ptr<Matrix>>, bool, bool>(), "cpu"_a, "matrices"_a, "exact"_a = false,
+             "add"_a = false)
+        .def("__call__", &Linear::operator(), "x"_a, "out"_a)
+        .def_prop_ro("num_bytes", &Linear::num_bytes)
+        .def("read_all", &Linear::read_all);
+    nb::class_<RMSNorm>(m, "RMSNorm")
+        .def(nb::init<CpuPointer, Array<float, 1>, float>(), "cpu"_a, "weight"_a, "eps"_a)
+        .def("__call__", &RMSNorm::operator(), "x"_a, "out"_a);
+    nb::class_<SwiGLU>(m, "SwiGLU").def(nb::init<CpuPointer>(), "cpu"_a).def("__call__", &SwiGLU::operator(), "gate_up"_a, "out"_a);
+    nb::class_<RopeStore>(m, "RopeStore")
+        .def("__init__",
+             [](RopeStore* self, CpuPointer cpu, nb::object cos_sin, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads) {
+                 new (self) RopeStore(cpu, nb::cast<Array<float, 3>>(cos_sin), pages, layer, heads, cos_sin);
+             },
+             "cpu"_a, "cos_sin"_a, "pages"_a, "layer"_a, "heads"_a)
+        .def("__call__", &RopeStore::operator(), "qkv"_a, "batch"_a);
+    nb::class_<Attention>(m, "Attention")
+        .def(nb::init<CpuPointer, std::shared_ptr<KVPages>, int64_t, int64_t, int64_t, float>(), "cpu"_a, "pages"_a, "layer"_a,
+             "heads"_a, "context"_a, "scale"_a)
+        .def("__call__", &Attention::operator(), "qkv"_a, "batch"_a, "out"_a);
+
+    m.def("take_outputs", &take_outputs, "x"_a, "batch"_a, "out"_a);
+    m.def("argmax",
+          [](const CpuPointer& cpu, const Rows& logits, int64_t row, int64_t vocab) {
+              check_logits(logits, row, vocab);
+              return cpu->ops.argmax(logits.row((int)row), (int)vocab);
+          },
+          "cpu"_a, "logits"_a, "row"_a, "vocab"_a);
+    m.def("top", &top, "cpu"_a, "logits"_a, "row"_a, "vocab"_a, "num"_a);
+    m.def("softmax_weights",
+          [](const CpuPointer& cpu, const Rows& logits, int64_t row, int64_t vocab, float temperature) {
+              check_logits(logits, row, vocab);
+              require(temperature > 0.0f, "temperature must be positive");
+              const float* z = logits.row((int)row);
+              const int best = cpu->ops.argmax(z, (int)vocab);
+              float* weights = new float[(size_t)vocab];
+              nb::capsule owner(weights, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+              const double sum = cpu->ops.softmax(z, weights, (int)vocab, z[best], temperature);
+              return nb::make_tuple(nb::ndarray<nb::numpy, float, nb::ndim<1>>(weights, {(size_t)vocab}, owner), sum);
+          },
+          "cpu"_a, "logits"_a, "row"_a, "vocab"_a, "temperature"_a);
+}

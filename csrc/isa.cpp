@@ -1,0 +1,19 @@
+// One instruction set's kernels. CMakeLists.txt compiles this file once per instruction set, with its flags and TG_ISA_NAME.
+// Everything but the table lives in an anonymous namespace and only C headers are included: no wide copy of a shared inline
+// function can be linked into another unit.
+#include "attention.h"
+#include "matmul.h"
+#include "norm_rope.h"
+#include "ops.h"
+#include "vocab.h"
+
+#define TG_JOIN2(a, b) a##b
+#define TG_JOIN(a, b) TG_JOIN2(a, b)
+#define TG_STRING2(a) #a
+#define TG_STRING(a) TG_STRING2(a)
+
+extern "C" const tg_ops TG_JOIN(tg_ops_, TG_ISA_NAME);
+extern "C" const tg_ops TG_JOIN(tg_ops_, TG_ISA_NAME) = {
+    TG_STRING(TG_ISA_NAME), quantise, linear, embed, rms_norm, swiglu, rope_store,
+    attend, attend_merge, argmax, softmax, read_all,
+};

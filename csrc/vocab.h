@@ -1,0 +1,54 @@
+// Passes over the vocabulary: the best token and the softmax weights of all of them.
+#pragma once
+#include "ops.h"
+#include "simd.h"
+
+namespace {
+
+// The lowest id among the largest logits; NaN never wins.
+int argmax(const float* logits, int n) {
+    f32x16 best = f_set(-INFINITY);
+    int i = 0;
+    for (; i + 16 <= n; i += 16) best = f_max(f_load(logits + i), best);
+    float top = f_largest(best);
+    for (; i < n; i++) top = logits[i] > top ? logits[i] : top;
+    for (i = 0; i < n; i++)
+        if (logits[i] == top) return i;
+    return 0;
+}
+
+// weights[i] = e^((logits[i] - max) / temperature). Returns their sum: float lanes within 256 vectors, double beyond.
+double softmax(const float* logits, float* weights, int n, float max, float temperature) {
+    double total = 0.0;
+    for (int from = 0; from < n; from += 4096) {
+        const int end = from + 4096 < n ? from + 4096 : n;
+        f32x16 sum = f_set(0.0f);
+        for (int i = from; i < end; i += 16) {
+            const int num = end - i < 16 ? end - i : 16;
+            float v[16] = {0};
+            memcpy(v, logits + i, (size_t)num * 4);
+            const f32x16 z = f_div(f_sub(f_load(v), f_set(max)), f_set(temperature));
+            const f32x16 e = f_keep_first(f_exp(z), num, 0.0f);
+            f_store(v, e);
+            memcpy(weights + i, v, (size_t)num * 4);
+            sum = f_add(sum, e);
+        }
+        total += f_sum(sum);
+    }
+    return total;
+}
+
+int64_t read_all(const uint8_t* data, size_t bytes) {
+    i32x16 a = i_set(0), b = a, c = a, d = a;
+    for (size_t i = 0; i + 256 <= bytes; i += 256) {
+        a = i_add(a, i_load(data + i)), b = i_add(b, i_load(data + i + 64));
+        c = i_add(c, i_load(data + i + 128)), d = i_add(d, i_load(data + i + 192));
+    }
+    float v[16];
+    f_store(v, i_to_float(i_add(i_add(a, b), i_add(c, d))));
+    int64_t sum = 0;
+    for (int i = 0; i < 16; i++) sum += (int64_t)v[i];
+    return sum;
+}
+
+}  // namespace
