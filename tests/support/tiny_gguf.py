@@ -89,6 +89,8 @@ def pack_string(text: str | bytes) -> bytes:
 def pack_value(value: Any) -> bytes:
     """The value type (uint32) and then the value, as they stand behind a key."""
     match value:
+        case np.generic():  # first: a numpy float64 is a Python float too
+            return struct.pack("<I", _NUMPY_IDS[value.dtype.name]) + value.tobytes()
         case str() | bytes():
             return struct.pack("<I", STRING) + pack_string(value)
         case bool():
@@ -97,8 +99,6 @@ def pack_value(value: Any) -> bytes:
             return struct.pack("<II", UINT32, value)
         case float():
             return struct.pack("<If", FLOAT32, value)
-        case np.generic():
-            return struct.pack("<I", _NUMPY_IDS[value.dtype.name]) + value.tobytes()
         case np.ndarray():
             return struct.pack("<IIQ", ARRAY, _NUMPY_IDS[value.dtype.name], value.size) + value.tobytes()
         case list() if all(isinstance(item, str | bytes) for item in value):

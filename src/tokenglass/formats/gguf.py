@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats.blocks import dequantize
-from tokenglass.formats.header import Header, TensorInfo, Value, read_header, shown
+from tokenglass.formats.cursor import shown
+from tokenglass.formats.header import Header, TensorInfo, Value, read_header
 from tokenglass.formats.strings import StringArray
 
 Scalar = TypeVar("Scalar", bool, int, float, str, StringArray)
@@ -98,8 +99,9 @@ class GGUFFile:
     def get(self, key: str, kind: type, default: object = _REQUIRED) -> object:
         """The value of `key`, of `kind` bool, int, float, str, StringArray, or the numpy type of an array.
 
-        `get("llama.block_count", int)`, `get("tokenizer.ggml.token_type", np.integer)`. An int has any width
-        and sign: its range is the caller's to check. ModelFileError: another kind, or missing without a default.
+        `get("llama.block_count", int)`, `get("tokenizer.ggml.token_type", np.int32)`. An int has any width
+        and sign: its range is the caller's to check.
+        ModelFileError: another kind, or missing and no default given.
         """
         if key not in self.metadata:
             if default is _REQUIRED:
@@ -107,13 +109,12 @@ class GGUFFile:
             return default
         value = self.metadata[key]
         if isinstance(value, np.ndarray):
-            fits = issubclass(kind, np.generic) and np.issubdtype(value.dtype, kind)
+            fits = issubclass(kind, np.generic) and value.dtype == kind
         else:
             fits = type(value) is kind  # exactly: True is no int here
         if not fits:
-            raise ModelFileError(
-                self.path, f"key {shown(key)}", f"must be {_described(kind)}, not {_actual(value)}"
-            )
+            problem = f"must be {_described(kind)}, not {_actual(value)}"
+            raise ModelFileError(self.path, f"key {shown(key)}", problem)
         return value
 
     def raw(self, name: str) -> NDArray[np.uint8]:
@@ -125,9 +126,8 @@ class GGUFFile:
         """The tensor as a new float32 array. ModelFileError: its block type is not supported yet."""
         info = self._info(name)
         if not info.type.is_supported:
-            raise ModelFileError(
-                self.path, f"tensor {shown(name)}: type", f"{info.type.name} is not supported yet"
-            )
+            problem = f"{info.type.name} is not supported yet"
+            raise ModelFileError(self.path, f"tensor {shown(name)}: type", problem)
         return dequantize(info.type, self.raw(name), info.shape)
 
     def release(self, name: str) -> None:

@@ -15,13 +15,12 @@ import struct
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenglass.errors import ModelFileError
 from tokenglass.formats.blocks import BLOCK_TYPES, BlockType
+from tokenglass.formats.cursor import TRUNCATED, Cursor, shown
 from tokenglass.formats.strings import LENGTH_BYTES, StringArray
 
 Value = bool | int | float | str | StringArray | NDArray[np.generic]
@@ -35,10 +34,9 @@ MAX_DIMS = 4
 DEFAULT_ALIGNMENT = 32
 MIN_KEY_VALUE_BYTES = 8 + 1 + 4 + 1  # key length, key, type, value
 MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8  # name length, name, dimensions, one dimension, type, offset
-TRUNCATED = "The file seems to be cut short: download it again"
 
-_U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
-_SCALARS = {
+_U64 = struct.Struct("<Q")
+_SCALARS = {  # value type -> its bytes
     0: "<u1",
     1: "<i1",
     2: "<u2",
@@ -75,14 +73,14 @@ class Header:
 
 def read_header(data: mmap.mmap, path: Path) -> Header:
     """The checked header of a mapped file; `path` is for messages only. ModelFileError: anything is wrong."""
-    cursor = _Cursor(data, path)
+    cursor = Cursor(data, path)
     version = _version(cursor)
     tensor_count = cursor.count("tensor_count", MIN_TENSOR_BYTES, MAX_TENSORS)
     kv_count = cursor.count("kv_count", MIN_KEY_VALUE_BYTES, MAX_KEYS)
     metadata: dict[str, Value] = {}
     for index in range(kv_count):
         key = cursor.text(f"key {index}", MAX_KEY_BYTES)
-        field = f"key {shown(key)}"
+        field = f"key {shown(key)}" if key else f"key {index}"
         if not key or key in metadata:
             cursor.fail(field, "appears twice" if key else "is empty")
         metadata[key] = _value(cursor, field, must_be_uint32=key == "general.alignment")
@@ -96,23 +94,18 @@ def read_header(data: mmap.mmap, path: Path) -> Header:
     return Header(version, metadata, _placed(cursor, tensors, alignment))
 
 
-def shown(name: str) -> str:
-    """A name out of the file, safe to print: no control characters, no screens full of text."""
-    return name if name.isprintable() and 0 < len(name) <= 80 else ascii(name[:80])
-
-
-def _version(cursor: _Cursor) -> int:
+def _version(cursor: Cursor) -> int:
     if cursor.take(4, "magic") != b"GGUF":
         cursor.fail("magic", "this is not a GGUF file")
     version = cursor.u32("version")
-    if version & 0xFFFF == 0:
+    if version in (1 << 24, 2 << 24, 3 << 24):
         cursor.fail("version", "the file is big-endian, and only little-endian files are read")
     if version not in (2, 3):
         cursor.fail("version", f"GGUF version {version} is not supported, only 2 and 3")
     return version
 
 
-def _value(cursor: _Cursor, field: str, *, must_be_uint32: bool) -> Value:
+def _value(cursor: Cursor, field: str, *, must_be_uint32: bool) -> Value:
     type_id = cursor.u32(field)
     if must_be_uint32 and type_id != _UINT32:
         cursor.fail(field, f"must be a uint32 (type 4), not type {type_id}")
@@ -128,7 +121,7 @@ def _value(cursor: _Cursor, field: str, *, must_be_uint32: bool) -> Value:
     return number
 
 
-def _array(cursor: _Cursor, field: str) -> StringArray | NDArray[np.generic]:
+def _array(cursor: Cursor, field: str) -> StringArray | NDArray[np.generic]:
     type_id = cursor.u32(field)
     if type_id == _ARRAY:
         cursor.fail(field, "arrays of arrays are not supported")
@@ -141,14 +134,14 @@ def _array(cursor: _Cursor, field: str) -> StringArray | NDArray[np.generic]:
     return _bools(cursor, field, length) if type_id == _BOOL else cursor.numbers(dtype, length, field)
 
 
-def _bools(cursor: _Cursor, field: str, length: int) -> NDArray[np.bool_]:
+def _bools(cursor: Cursor, field: str, length: int) -> NDArray[np.bool_]:
     numbers = cursor.numbers("<u1", length, field)
     if length and numbers.max() > 1:
         cursor.fail(field, f"a bool must be 0 or 1, not {numbers.max()}")
     return numbers.view(np.bool_)
 
 
-def _strings(cursor: _Cursor, field: str, length: int) -> StringArray:
+def _strings(cursor: Cursor, field: str, length: int) -> StringArray:
     """Walk from length to length: each says where the next one stands. About 0.1 µs a string."""
     data, at, unpack = cursor.data, cursor.at, _U64.unpack_from
     offsets = array("q", [0])
@@ -158,19 +151,17 @@ def _strings(cursor: _Cursor, field: str, length: int) -> StringArray:
             at += LENGTH_BYTES + unpack(data, at)[0]
             offsets.append(at - start)
     except (struct.error, OverflowError):  # a length pointed past the file's end, or past the address space
-        cursor.fail(
-            field, f"string {len(offsets) - 1} of {length} starts past the end of the file", TRUNCATED
-        )
+        cursor.fail(field, f"string {len(offsets) - 1} of {length} is past the end of the file", TRUNCATED)
     return StringArray(cursor.take(at - start, field), np.frombuffer(offsets, np.int64))
 
 
-def _alignment(cursor: _Cursor, alignment: Value) -> int:
+def _alignment(cursor: Cursor, alignment: Value) -> int:
     if not isinstance(alignment, int) or alignment < 8 or alignment & (alignment - 1):
         cursor.fail("key general.alignment", f"must be a power of two of at least 8, not {alignment}")
     return alignment
 
 
-def _tensor_info(cursor: _Cursor, index: int, alignment: int) -> TensorInfo:
+def _tensor_info(cursor: Cursor, index: int, alignment: int) -> TensorInfo:
     """One tensor info; its offset is still counted from the start of the tensor data."""
     name = cursor.text(f"tensor {index}: name", MAX_KEY_BYTES)
     field = f"tensor {shown(name)}"
@@ -187,9 +178,7 @@ def _tensor_info(cursor: _Cursor, index: int, alignment: int) -> TensorInfo:
     if not math.prod(shape):
         cursor.fail(f"{field}: dimensions", f"one of {shape} is zero")
     if shape[-1] % block_type.block_len:
-        problem = (
-            f"rows of {shape[-1]} values are not whole {block_type.name} blocks of {block_type.block_len}"
-        )
+        problem = f"rows of {shape[-1]} are not whole {block_type.name} blocks of {block_type.block_len}"
         cursor.fail(f"{field}: dimensions", problem)
     num_bytes = block_type.num_bytes(shape)
     if num_bytes > len(cursor.data):
@@ -201,7 +190,7 @@ def _tensor_info(cursor: _Cursor, index: int, alignment: int) -> TensorInfo:
     return TensorInfo(name, shape, block_type, offset, num_bytes)
 
 
-def _placed(cursor: _Cursor, tensors: dict[str, TensorInfo], alignment: int) -> dict[str, TensorInfo]:
+def _placed(cursor: Cursor, tensors: dict[str, TensorInfo], alignment: int) -> dict[str, TensorInfo]:
     """The tensors with offsets from the file's start, each inside the file and clear of the others."""
     data_start = -(-cursor.at // alignment) * alignment
     placed = {
@@ -217,57 +206,3 @@ def _placed(cursor: _Cursor, tensors: dict[str, TensorInfo], alignment: int) -> 
         if end > len(cursor.data):
             cursor.fail(field, f"ends at byte {end}, and the file has {len(cursor.data)}", TRUNCATED)
     return placed
-
-
-@dataclass
-class _Cursor:
-    """A position in the mapped file that never reads past its end. Invariant: 0 <= at <= len(data)."""
-
-    data: mmap.mmap
-    path: Path
-    at: int = 0
-
-    def fail(self, field: str, problem: str, remedy: str | None = None) -> NoReturn:
-        raise ModelFileError(self.path, field, problem, remedy=remedy)
-
-    def take(self, num_bytes: int, field: str) -> bytes:
-        left = len(self.data) - self.at
-        if num_bytes > left:
-            self.fail(field, f"{num_bytes} bytes are needed and {left} are left in the file", TRUNCATED)
-        start, self.at = self.at, self.at + num_bytes
-        return self.data[start : self.at]
-
-    def u32(self, field: str) -> int:
-        value: int = _U32.unpack(self.take(4, field))[0]
-        return value
-
-    def u64(self, field: str) -> int:
-        value: int = _U64.unpack(self.take(8, field))[0]
-        return value
-
-    def count(self, field: str, item_bytes: int, most: int) -> int:
-        """A number of items of at least `item_bytes` each: at most `most`, and no more than can follow."""
-        count = self.u64(field)
-        left = len(self.data) - self.at
-        if count * item_bytes > left:
-            problem = (
-                f"{count} items of at least {item_bytes} bytes do not fit in the {left} left in the file"
-            )
-            self.fail(field, problem, TRUNCATED)
-        if count > most:
-            self.fail(field, f"{count} items, and at most {most} are read")
-        return count
-
-    def text(self, field: str, most_bytes: int) -> str:
-        num_bytes = self.u64(field)
-        if num_bytes > most_bytes:
-            self.fail(field, f"a string of {num_bytes} bytes, and at most {most_bytes} are read")
-        try:
-            return self.take(num_bytes, field).decode()
-        except UnicodeDecodeError:
-            self.fail(field, "the string is not UTF-8")
-
-    def numbers(self, dtype: str | np.dtype[np.generic], length: int, field: str) -> NDArray[np.generic]:
-        """`length` numbers as a read-only array of their own."""
-        dtype = np.dtype(dtype)
-        return np.frombuffer(self.take(length * dtype.itemsize, field), dtype)
