@@ -143,13 +143,13 @@ def _bools(cursor: Cursor, field: str, length: int) -> NDArray[np.bool_]:
 
 def _strings(cursor: Cursor, field: str, length: int) -> StringArray:
     """Walk from length to length: each says where the next one stands. About 0.1 µs a string."""
-    data, at, unpack = cursor.data, cursor.at, _U64.unpack_from
+    data, start, unpack = cursor.data, cursor.at, _U64.unpack_from
     offsets = array("q", [0])
-    start = at
+    append, at = offsets.append, start
     try:
         for _ in range(length):
             at += LENGTH_BYTES + unpack(data, at)[0]
-            offsets.append(at - start)
+            append(at - start)
     except (struct.error, OverflowError):  # a length pointed past the file's end, or past the address space
         cursor.fail(field, f"string {len(offsets) - 1} of {length} is past the end of the file", TRUNCATED)
     return StringArray(cursor.take(at - start, field), np.frombuffer(offsets, np.int64))
