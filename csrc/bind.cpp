@@ -388,7 +388,7 @@ void check_logits(const Rows& logits, int64_t row, int64_t vocab) {
     require(vocab > 0 && vocab <= logits.width, "vocabulary wider than the logits");
 }
 
-nb::tuple top(const CpuPointer& cpu, const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
+nb::object top(const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
     check_logits(logits, row, vocab);
     require(num > 0, "num must be positive");
     const int n = (int)std::min(num, vocab);
@@ -410,8 +410,17 @@ nb::tuple top(const CpuPointer& cpu, const Rows& logits, int64_t row, int64_t vo
     std::sort(ids.begin(), ids.end(), better);
     auto* found = new std::vector<int32_t>(std::move(ids));
     nb::capsule owner(found, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
-    (void)cpu;
-    return nb::make_tuple(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(found->data(), {found->size()}, owner));
+    return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(found->data(), {found->size()}, owner));
+}
+
+nb::tuple softmax_weights(const Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, float temperature) {
+    check_logits(logits, row, vocab);
+    require(temperature > 0.0f, "temperature must be positive");
+    const float* z = logits.row((int)row);
+    float* weights = new float[(size_t)vocab];
+    nb::capsule owner(weights, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+    const double sum = cpu.ops.softmax(z, weights, (int)vocab, z[cpu.ops.argmax(z, (int)vocab)], temperature);
+    return nb::make_tuple(nb::ndarray<nb::numpy, float, nb::ndim<1>>(weights, {(size_t)vocab}, owner), sum);
 }
 
 }  // namespace
@@ -448,7 +457,17 @@ NB_MODULE(_native, m) {
         .def_prop_ro("num_threads", [](const Cpu& c) { return c.threads.num_threads(); })
         .def_prop_ro("isa", [](const Cpu& c) { return c.ops.name; })
         .def_rw("is_timed", &Cpu::is_timed)
-        .def_rw("op_seconds", &Cpu::op_seconds);
+        .def_rw("op_seconds", &Cpu::op_seconds)
+        .def("argmax",
+             [](const Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab) {
+                 check_logits(logits, row, vocab);
+                 return cpu.ops.argmax(logits.row((int)row), (int)vocab);
+             },
+             "logits"_a, "row"_a, "vocab"_a)
+        .def("top",
+             [](const Cpu&, const Rows& logits, int64_t row, int64_t vocab, int64_t num) { return top(logits, row, vocab, num); },
+             "logits"_a, "row"_a, "vocab"_a, "num"_a)
+        .def("softmax_weights", &softmax_weights, "logits"_a, "row"_a, "vocab"_a, "temperature"_a);
 
     nb::class_<Matrix>(m, "Matrix")
         .def(nb::init<CpuPointer, const std::string&, Array<uint8_t, 1>, int64_t, int64_t, std::optional<Array<int32_t, 1>>>(), "cpu"_a,
@@ -525,23 +544,4 @@ NB_MODULE(_native, m) {
         .def("__call__", &Attention::operator(), "qkv"_a, "batch"_a, "out"_a);
 
     m.def("take_outputs", &take_outputs, "x"_a, "batch"_a, "out"_a);
-    m.def("argmax",
-          [](const CpuPointer& cpu, const Rows& logits, int64_t row, int64_t vocab) {
-              check_logits(logits, row, vocab);
-              return cpu->ops.argmax(logits.row((int)row), (int)vocab);
-          },
-          "cpu"_a, "logits"_a, "row"_a, "vocab"_a);
-    m.def("top", &top, "cpu"_a, "logits"_a, "row"_a, "vocab"_a, "num"_a);
-    m.def("softmax_weights",
-          [](const CpuPointer& cpu, const Rows& logits, int64_t row, int64_t vocab, float temperature) {
-              check_logits(logits, row, vocab);
-              require(temperature > 0.0f, "temperature must be positive");
-              const float* z = logits.row((int)row);
-              const int best = cpu->ops.argmax(z, (int)vocab);
-              float* weights = new float[(size_t)vocab];
-              nb::capsule owner(weights, [](void* p) noexcept { delete[] static_cast<float*>(p); });
-              const double sum = cpu->ops.softmax(z, weights, (int)vocab, z[best], temperature);
-              return nb::make_tuple(nb::ndarray<nb::numpy, float, nb::ndim<1>>(weights, {(size_t)vocab}, owner), sum);
-          },
-          "cpu"_a, "logits"_a, "row"_a, "vocab"_a, "temperature"_a);
 }

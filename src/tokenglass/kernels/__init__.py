@@ -1,14 +1,16 @@
 """The front door to the kernels: bound operations over buffers.
 
-A kernel has three faces under one name: the C++ (`csrc/`, bound by `csrc/bind.cpp` as `_native`), its readable numpy twin
-(`reference.py`), and the typed signature with shapes (`_native.pyi`). A model binds its operations to weights when it is loaded and a
-step passes buffers: `linear(x, out)`. `cpu()` picks the instruction set; `TOKENGLASS_ISA` forces one.
+A kernel has three faces under one name: the C++ (`csrc/`, bound by `csrc/bind.cpp` as `_native`), its
+readable numpy twin (`reference.py`), and the typed signature with shapes (`_native.pyi`). A model binds its
+operations to weights when it is loaded and a step passes buffers: `linear(x, out)`. `cpu()` picks the
+instruction set; `TOKENGLASS_ISA` forces one.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +31,10 @@ from tokenglass.kernels._native import (
     RopeStore,
     Rows,
     SwiGLU,
-    argmax,
     has_panels,
     rope_table,
     runnable_isas,
-    softmax_weights,
     take_outputs,
-    top,
 )
 
 __all__ = [
@@ -47,6 +46,7 @@ __all__ = [
     "Cpu",
     "Embedding",
     "KVPages",
+    "Kernels",
     "Linear",
     "Logits",
     "Matrix",
@@ -61,21 +61,27 @@ __all__ = [
     "take_outputs",
 ]
 
+Kernels: TypeAlias = Any  # this module, or `reference`, which has the same names and gives the same bits
 _FORCED_ISA = os.environ.get("TOKENGLASS_ISA") or None
 
 
 def cpu(num_threads: int, isa: str | None = None) -> Cpu:
-    """Threads and instruction set for the operations bound with it. `isa`: one of `runnable_isas()`; None takes the best."""
+    """Threads and instruction set for the operations bound with it. `isa`: one of `runnable_isas()`; None
+    takes the best.
+    """
     known = runnable_isas()
     isa = isa or _FORCED_ISA or known[0]
     if isa not in known:
-        raise ParameterError("TOKENGLASS_ISA", f"is {isa!r}; this processor and build can run: {', '.join(known)}")
+        raise ParameterError(
+            "TOKENGLASS_ISA", f"is {isa!r}; this processor and build can run: {', '.join(known)}"
+        )
     return Cpu(num_threads, isa)
 
 
 @dataclass(frozen=True)
 class Logits:
-    """The scores of every next token, float32 [rows, vocab], in the model's own buffer: valid until its next step.
+    """The scores of every next token, float32 [rows, vocab], in the model's own buffer: valid until its next
+    step.
 
     `vocab` leaves out padding rows that belong to no token; they can never be chosen.
     """
@@ -89,15 +95,17 @@ class Logits:
 
     def argmax(self, row: int) -> int:
         """The best token's id; of equals the lowest."""
-        return argmax(self.cpu, self.rows, row, self.vocab)
+        return self.cpu.argmax(self.rows, row, self.vocab)
 
     def top(self, row: int, num: int) -> NDArray[np.int32]:
         """Ids of the `num` best tokens, best first, equals by id: int32 [min(num, vocab)]."""
-        return top(self.cpu, self.rows, row, self.vocab, num)
+        return self.cpu.top(self.rows, row, self.vocab, num)
 
     def weights(self, row: int, temperature: float) -> tuple[NDArray[np.float32], float]:
-        """e^((logit - max) / temperature) for each token, float32 [vocab], and their sum: weights / sum is the softmax."""
-        return softmax_weights(self.cpu, self.rows, row, self.vocab, temperature)
+        """e^((logit - max) / temperature) for each token, float32 [vocab], and their sum: weights / sum is
+        the softmax.
+        """
+        return self.cpu.softmax_weights(self.rows, row, self.vocab, temperature)
 
     def numpy(self) -> NDArray[np.float32]:
         """A view of the scores, float32 [rows, vocab]."""

@@ -1,6 +1,8 @@
-"""Types and shapes of the C++ operations (`csrc/bind.cpp`). Readable twins: `reference.py`. Numeric contract: docs/en/numerics.md.
+"""Types and shapes of the C++ operations (`csrc/bind.cpp`). Readable twins: `reference.py`. Numeric contract:
+docs/en/numerics.md.
 
-Every operation checks widths and counts and raises ValueError before it touches memory. `Rows` buffers are written in place.
+Every operation checks widths and counts and raises ValueError before it touches memory. `Rows` buffers are
+written in place.
 """
 
 from collections.abc import Sequence
@@ -19,7 +21,9 @@ def has_panels(format: str) -> bool:
     """Whether blocks of this GGUF type are packed as they are."""
 
 def rope_table(inverse_frequency: NDArray[np.float32], context: int) -> NDArray[np.float32]:
-    """Cosines and sines of position * inverse_frequency: float32 [context, 2, head_dim / 2], the same bits everywhere."""
+    """Cosines and sines of position * inverse_frequency: float32 [context, 2, head_dim / 2], the same bits
+    everywhere.
+    """
 
 class Cpu:
     """Threads and instruction set, shared by the operations bound with it."""
@@ -30,14 +34,29 @@ class Cpu:
     def isa(self) -> str: ...
     is_timed: bool  # add up the time spent in operations
     op_seconds: float
+    def argmax(self, logits: Rows, row: int, vocab: int) -> int:
+        """The lowest id among the largest of the first `vocab` logits of a row."""
+    def top(self, logits: Rows, row: int, vocab: int, num: int) -> NDArray[np.int32]:
+        """Ids of the `num` largest, largest first, equals by id; NaN is left out: int32 [<= num]."""
+    def softmax_weights(
+        self, logits: Rows, row: int, vocab: int, temperature: float
+    ) -> tuple[NDArray[np.float32], float]:
+        """e^((logit - largest) / temperature), float32 [vocab], and their sum."""
 
 class Matrix:
     """Weights [rows, cols] packed into panels of 16 rows (drawn in csrc/matmul.h).
 
-    `raw` is the tensor as it lies in the file, `format` its GGUF type; order[i] is the file's row that becomes row i.
+    `raw` is the tensor as it lies in the file, `format` its GGUF type; order[i] is the file's row that
+    becomes row i.
     """
     def __init__(
-        self, cpu: Cpu, format: str, raw: NDArray[np.uint8], rows: int, cols: int, order: NDArray[np.int32] | None = None
+        self,
+        cpu: Cpu,
+        format: str,
+        raw: NDArray[np.uint8],
+        rows: int,
+        cols: int,
+        order: NDArray[np.int32] | None = None,
     ) -> None: ...
     @property
     def rows(self) -> int: ...
@@ -47,7 +66,9 @@ class Matrix:
     def num_bytes(self) -> int: ...
 
 class Rows:
-    """Activations: float32 [count, width] in a buffer for `capacity` rows; `quantised` makes room for the int8 form."""
+    """Activations: float32 [count, width] in a buffer for `capacity` rows; `quantised` makes room for the
+    int8 form.
+    """
     def __init__(self, capacity: int, width: int, quantised: bool = False) -> None: ...
     @property
     def capacity(self) -> int: ...
@@ -60,11 +81,14 @@ class Rows:
     def fill(self, values: NDArray[np.float32]) -> None:
         """Copies [n, width] in; the buffer then holds n rows."""
     def quantised(self) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32]]:
-        """The int8 form an operation last made: q [count, width], scale [count, width / 32], sum of q [count, width / 32]."""
+        """The int8 form an operation last made: q [count, width], scale [count, width / 32], sum of q [count,
+        width / 32].
+        """
 
 class KVPages:
-    """Keys and values of every layer, float16 (`half`) or float32. A page of one layer and KV head holds 16 positions:
-    K as [head_dim, 16], then V as [16, head_dim]."""
+    """Keys and values of every layer, float16 (`half`) or float32. A page of one layer and KV head holds 16
+    positions: K as [head_dim, 16], then V as [16, head_dim].
+    """
     def __init__(self, layers: int, pages: int, kv_heads: int, head_dim: int, half: bool) -> None: ...
     @property
     def layers(self) -> int: ...
@@ -77,8 +101,9 @@ class KVPages:
         """A view of one layer's pages."""
 
 class Batch:
-    """The rows of one step, all int32: ids [rows], position [rows], sequence [rows] (a row of the page table),
-    page_table [sequences, pages], output_rows [outputs] (the rows whose logits are wanted)."""
+    """The rows of one step, all int32: ids [rows], position [rows], sequence [rows] (a row of the page
+    table), page_table [sequences, pages], output_rows [outputs] (the rows whose logits are wanted).
+    """
     def __init__(
         self,
         ids: NDArray[np.int32],
@@ -100,7 +125,9 @@ class Linear:
 
     `add`: out += instead. Quantised matrices multiply int8 activations, unless `exact`: then float32 ones.
     """
-    def __init__(self, cpu: Cpu, matrices: Sequence[Matrix], exact: bool = False, add: bool = False) -> None: ...
+    def __init__(
+        self, cpu: Cpu, matrices: Sequence[Matrix], exact: bool = False, add: bool = False
+    ) -> None: ...
     def __call__(self, x: Rows, out: Rows) -> None: ...
     @property
     def num_bytes(self) -> int:
@@ -114,28 +141,29 @@ class RMSNorm:
     def __call__(self, x: Rows, out: Rows) -> None: ...
 
 class SwiGLU:
-    """out = silu(gate) * up, gate_up = [gate | up]: [rows, 2 width] -> [rows, width] (https://arxiv.org/abs/2002.05202)."""
+    """out = silu(gate) * up, gate_up = [gate | up]: [rows, 2 width] -> [rows, width]
+    (https://arxiv.org/abs/2002.05202).
+    """
     def __init__(self, cpu: Cpu) -> None: ...
     def __call__(self, gate_up: Rows, out: Rows) -> None: ...
 
 class RopeStore:
-    """Rotates q and k in place by their positions (pairs i and i + head_dim / 2) and stores k and v in the pages.
+    """Rotates q and k in place by their positions (pairs i and i + head_dim / 2) and stores k and v in the
+    pages.
 
     qkv [rows, (heads + 2 kv_heads) * head_dim] (https://arxiv.org/abs/2104.09864).
     """
-    def __init__(self, cpu: Cpu, cos_sin: NDArray[np.float32], pages: KVPages, layer: int, heads: int) -> None: ...
+    def __init__(
+        self, cpu: Cpu, cos_sin: NDArray[np.float32], pages: KVPages, layer: int, heads: int
+    ) -> None: ...
     def __call__(self, qkv: Rows, batch: Batch) -> None: ...
 
 class Attention:
     """out = softmax(scale * q K^T) V over the pages, causal: qkv -> [rows, heads * head_dim]."""
-    def __init__(self, cpu: Cpu, pages: KVPages, layer: int, heads: int, context: int, scale: float) -> None: ...
+    def __init__(
+        self, cpu: Cpu, pages: KVPages, layer: int, heads: int, context: int, scale: float
+    ) -> None: ...
     def __call__(self, qkv: Rows, batch: Batch, out: Rows) -> None: ...
 
 def take_outputs(x: Rows, batch: Batch, out: Rows) -> None:
     """out = x[output_rows]: [outputs, width]."""
-
-def argmax(cpu: Cpu, logits: Rows, row: int, vocab: int) -> int: ...
-def top(cpu: Cpu, logits: Rows, row: int, vocab: int, num: int) -> NDArray[np.int32]: ...
-def softmax_weights(
-    cpu: Cpu, logits: Rows, row: int, vocab: int, temperature: float
-) -> tuple[NDArray[np.float32], float]: ...

@@ -1,0 +1,82 @@
+"""From a path to a running engine: file, weights, vocabulary, cache pages, threads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from tokenglass import kernels
+from tokenglass.cache import PagePool
+from tokenglass.cache.pages import pages_for
+from tokenglass.engine.loop import Engine
+from tokenglass.engine.scheduler import Scheduler
+from tokenglass.errors import ParameterError
+from tokenglass.formats import GGUFFile
+from tokenglass.models.config import read_config
+from tokenglass.models.registry import architecture_of
+from tokenglass.models.weights import Space, Weights
+from tokenglass.sampling.params import check_integer
+from tokenglass.tokens import Tokenizer
+
+Activations = Literal["int8", "f32"]
+KVType = Literal["f16", "f32"]
+MAX_ROWS = 512  # rows of one step: a longer prompt is prefilled in pieces
+MAX_RUNNING = 32  # sequences that run at once
+
+
+def load(
+    path: Path | str,
+    *,
+    num_threads: int | None = None,
+    activations: Activations = "int8",
+    kv: KVType = "f16",
+    context_length: int | None = None,
+    max_rows: int = MAX_ROWS,
+    isa: str | None = None,
+) -> Engine:
+    """An engine for the GGUF at `path`.
+
+    activations: `int8` (fast) or `f32` (exact: agrees with a float32 engine on the file's dequantised
+    weights); kv: type of the cached keys and values; context_length: positions to keep room for, at most the
+    model's own. ModelFileError, ParameterError.
+    """
+    if activations not in ("int8", "f32"):
+        raise ParameterError("activations", f"must be int8 or f32, not {activations!r}")
+    if kv not in ("f16", "f32"):
+        raise ParameterError("kv", f"must be f16 or f32, not {kv!r}")
+    check_integer("max_rows", max_rows, 1, 1 << 16)
+    cpu = kernels.cpu(num_threads if num_threads is not None else default_threads(), isa)
+    with GGUFFile.open(path) as file:
+        architecture = architecture_of(file)
+        window = read_config(file).context_length
+        if context_length is not None:
+            check_integer("context_length", context_length, 2, window)
+            window = context_length
+        tokenizer = Tokenizer.from_gguf(file)
+        vocabulary = tokenizer.vocabulary
+        model = architecture(
+            Weights(file, cpu, exact=activations == "f32"),
+            space=Space(pages_for(window), kv == "f16", max_rows, min(MAX_RUNNING, max_rows)),
+            vocab=vocabulary.num_tokens,
+        )
+    scheduler = Scheduler(
+        PagePool(model.pages.pages),
+        vocabulary,
+        context_length=window,
+        max_rows=max_rows,
+        max_running=MAX_RUNNING,
+    )
+    return Engine(model, scheduler, tokenizer)
+
+
+def default_threads() -> int:
+    """Processors this process may run on, no more than its cgroup's quota allows."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        if quota != "max":
+            allowed = min(allowed, max(1, int(quota) // int(period)))
+    except (OSError, ValueError):
+        pass  # no cgroup here: the affinity says it all
+    return max(1, allowed)

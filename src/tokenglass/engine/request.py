@@ -1,0 +1,137 @@
+"""A request as it is asked, as it runs, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tokenglass.engine.stop import StopStrings
+from tokenglass.errors import ParameterError
+from tokenglass.sampling import Sampling
+from tokenglass.sampling.params import check_integer
+from tokenglass.tokens import TextStream
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked: continue `prompt_ids`, at most `max_tokens` further (None: as far as the context window
+    goes).
+
+    Generation ends with reason `stop` at one of the model's end tokens (unless `ignore_end`) or a `stop`
+    string, which is not part of the text; else with `length`. ParameterError: an empty prompt or stop string,
+    a negative max_tokens.
+    """
+
+    prompt_ids: Seq[int]
+    sampling: Sampling = field(default_factory=Sampling)
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    ignore_end: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.prompt_ids:
+            raise ParameterError(
+                "prompt",
+                "is empty",
+                remedy="This model has no begin-of-text token to start from; give it a word",
+            )
+        if self.max_tokens is not None:
+            check_integer("max_tokens", self.max_tokens, 0, 1 << 40)
+        if any(not text for text in self.stop):
+            raise ParameterError("stop", "must not hold an empty string: it would end every answer at once")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one step added to a request: text (whole characters, maybe none yet) and the ids it drew."""
+
+    text: str
+    token_ids: tuple[int, ...] = ()
+    finish_reason: FinishReason | None = None
+
+
+@dataclass
+class Timings:
+    """Counts and seconds of one request. Prefill ends when the first token is chosen; decode is every step
+    after it.
+    """
+
+    prompt_tokens: int
+    output_tokens: int = 0
+    forward_passes: int = 0
+    submitted_s: float = 0.0  # on the clock of time.perf_counter
+    first_token_s: float = 0.0
+    finished_s: float = 0.0
+
+    @property
+    def time_to_first_token_s(self) -> float:
+        return self.first_token_s - self.submitted_s
+
+    @property
+    def decode_s(self) -> float:
+        return self.finished_s - self.first_token_s
+
+    @property
+    def prefill_tokens_per_s(self) -> float:
+        return self.prompt_tokens / max(self.time_to_first_token_s, 1e-9)
+
+    @property
+    def decode_tokens_per_s(self) -> float:
+        """Tokens after the first, over the time after the first; 0 when there was only one."""
+        return (self.output_tokens - 1) / max(self.decode_s, 1e-9) if self.output_tokens > 1 else 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Output tokens over the whole time from submission to the end."""
+        return self.output_tokens / max(self.finished_s - self.submitted_s, 1e-9)
+
+
+class Sequence:
+    """A request as it runs. Invariant: positions [0, num_cached) of `ids` are cached, inside `pages`."""
+
+    def __init__(self, request: Request, *, limit: int, text: TextStream, now_s: float) -> None:
+        self.request = request
+        self.ids = list(request.prompt_ids)
+        self.limit = limit  # ids may grow to this length
+        self.num_cached = 0
+        self.pages: list[int] = []
+        self.text = text
+        self.stop = StopStrings(request.stop)
+        self.finish_reason: FinishReason | None = None
+        self.pieces: list[Piece] = []  # made by steps, not yet taken by the reader
+        self.timings = Timings(prompt_tokens=len(self.ids), submitted_s=now_s)
+
+    @property
+    def output_ids(self) -> list[int]:
+        return self.ids[len(self.request.prompt_ids) :]
+
+    def append(self, token_id: int, *, is_end: bool, now_s: float) -> None:
+        """Takes the drawn token: grows the text, or ends the sequence. What was held back for a stop string
+        that cannot come any more is then released.
+        """
+        timings = self.timings
+        if timings.output_tokens == 0:
+            timings.first_token_s = now_s
+        timings.output_tokens += 1
+        self.ids.append(token_id)
+        is_end = is_end and not self.request.ignore_end
+        is_last = is_end or len(self.ids) >= self.limit
+        text = "" if is_end else self.text.push(token_id)
+        if is_last:
+            text += self.text.finish()
+        shown, is_stopped = self.stop.push(text)
+        if is_last and not is_stopped:
+            shown += self.stop.flush()
+        if is_stopped or is_last:
+            self.finish_reason = "stop" if is_stopped or is_end else "length"
+            timings.finished_s = now_s
+        self.pieces.append(Piece(shown, (token_id,), self.finish_reason))
+
+    def end_empty(self, now_s: float) -> None:
+        """Ends a request that asked for no tokens."""
+        self.finish_reason = "length"
+        self.timings.first_token_s = self.timings.finished_s = now_s
+        self.pieces.append(Piece("", (), "length"))

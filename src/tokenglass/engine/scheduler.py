@@ -1,0 +1,119 @@
+"""Who runs in the next step. Sequences wait in order, get all the pages they may need, and keep them until
+they end.
+
+A step has at most `max_rows` rows: one for each sequence that is decoding, the rest for prompts, in pieces.
+Rows do not know their neighbours (docs/en/numerics.md), so none of this changes any answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from tokenglass.cache import PAGE_TOKENS, PagePool
+from tokenglass.cache.pages import pages_for
+from tokenglass.engine.request import Request, Sequence
+from tokenglass.errors import ContextFullError, ParameterError
+from tokenglass.models.batch import Batch, Slice
+from tokenglass.sampling import Choice, Draw
+from tokenglass.tokens import TextStream, Vocabulary
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: what the model computes, and for each row of its logits who draws how."""
+
+    batch: Batch
+    sequences: tuple[Sequence, ...]  # one for each slice of the batch
+    draws: tuple[Draw, ...]  # one for each row of logits
+
+
+class Scheduler:
+    """Fills steps from waiting and running sequences, and takes back what they chose."""
+
+    def __init__(
+        self, pool: PagePool, vocabulary: Vocabulary, *, context_length: int, max_rows: int, max_running: int
+    ) -> None:
+        self.pool = pool
+        self.vocabulary = vocabulary
+        self.context_length = min(context_length, pool.num_pages * PAGE_TOKENS)
+        self.max_rows = max_rows
+        self.max_running = min(max_running, max_rows)
+        self.waiting: deque[Sequence] = deque()
+        self.running: list[Sequence] = []
+
+    def submit(self, request: Request) -> Sequence:
+        """Queues a request. ContextFullError: no room for even one token of answer; ParameterError: an id
+        that is no token.
+        """
+        num_prompt = len(request.prompt_ids)
+        if num_prompt >= self.context_length:
+            raise ContextFullError(num_prompt, self.context_length)
+        if not all(0 <= token < self.vocabulary.num_tokens for token in request.prompt_ids):
+            raise ParameterError("prompt_ids", f"must be from 0 to {self.vocabulary.num_tokens - 1}")
+        room = self.context_length - num_prompt
+        limit = num_prompt + (room if request.max_tokens is None else min(room, request.max_tokens))
+        sequence = Sequence(request, limit=limit, text=TextStream(self.vocabulary), now_s=time.perf_counter())
+        if limit == num_prompt:
+            sequence.end_empty(time.perf_counter())
+        else:
+            self.waiting.append(sequence)
+        return sequence
+
+    def next(self) -> Step:
+        """The next step: every decoding sequence's newest token, then prompts while rows are left."""
+        self._admit()
+        rows_left = self.max_rows
+        slices: list[Slice] = []
+        sequences: list[Sequence] = []
+        draws: list[Draw] = []
+        for sequence in sorted(self.running, key=lambda s: len(s.ids) - s.num_cached > 1):
+            new_ids = sequence.ids[sequence.num_cached : sequence.num_cached + rows_left]
+            if not new_ids:
+                break
+            rows_left -= len(new_ids)
+            end = sequence.num_cached + len(new_ids)
+            is_complete = end == len(sequence.ids)
+            slices.append(
+                Slice(new_ids, sequence.num_cached, sequence.pages[: pages_for(end)], int(is_complete))
+            )
+            sequences.append(sequence)
+            if is_complete:
+                draws.append(Draw(sequence.request.sampling, end))
+        return Step(Batch(tuple(slices)), tuple(sequences), tuple(draws))
+
+    def commit(self, step: Step, choices: list[Choice]) -> list[Sequence]:
+        """Books a step: what is cached now, each choice on its sequence. Returns the sequences that grew."""
+        now_s = time.perf_counter()
+        left = iter(choices)
+        grown: list[Sequence] = []
+        for sequence, piece in zip(step.sequences, step.batch.slices, strict=True):
+            sequence.timings.forward_passes += 1
+            sequence.num_cached += len(piece.ids)
+            if not piece.num_outputs:
+                continue
+            token_id = next(left).token_id
+            sequence.append(token_id, is_end=token_id in self.vocabulary.end_ids, now_s=now_s)
+            grown.append(sequence)
+            if sequence.finish_reason:
+                self.drop(sequence)
+        return grown
+
+    def drop(self, sequence: Sequence) -> None:
+        """Ends a sequence, finished or not; its pages go back."""
+        if sequence in self.waiting:
+            self.waiting.remove(sequence)
+        if sequence in self.running:
+            self.running.remove(sequence)
+            self.pool.give_back(sequence.pages)
+            sequence.pages = []
+
+    def _admit(self) -> None:
+        while self.waiting and len(self.running) < self.max_running:
+            need = pages_for(self.waiting[0].limit)
+            if need > self.pool.num_free:
+                return
+            sequence = self.waiting.popleft()
+            sequence.pages = self.pool.take(need)
+            self.running.append(sequence)

@@ -1,0 +1,104 @@
+"""The numbers that give a decoder its shape, read from a GGUF and checked before anything is sized by them.
+
+Partial rotation, scaled positions and mixtures of experts are refused by name until they have a kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tokenglass.errors import ModelFileError
+from tokenglass.formats import GGUFFile
+
+MAX_LAYERS, MAX_HIDDEN, MAX_CONTEXT = (
+    1024,
+    1 << 17,
+    1 << 22,
+)  # far above any model; they bound what a hostile file can ask for
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderConfig:
+    """Invariant: every count is positive, heads are a multiple of KV heads, head_dim a multiple of 16 up to
+    256.
+    """
+
+    architecture: str
+    num_layers: int
+    hidden: int
+    ffn: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    context_length: int
+    rope_freq_base: float
+    norm_eps: float
+
+    @property
+    def kv_values_per_token(self) -> int:
+        """2 (K and V) x layers x KV heads x head size."""
+        return 2 * self.num_layers * self.num_kv_heads * self.head_dim
+
+
+def read_config(file: GGUFFile) -> DecoderConfig:
+    """The shape of a llama-like decoder. ModelFileError names the key that is missing, out of range or
+    inconsistent.
+    """
+    arch = file.get("general.architecture", str)
+
+    def count(key: str, most: int, default: int | None = None) -> int:
+        name = f"{arch}.{key}"
+        value = file.get(name, int) if default is None else file.get(name, int, default=default)
+        if not 1 <= value <= most:
+            raise ModelFileError(file.path, name, f"is {value}, expected 1 to {most}")
+        return value
+
+    num_heads = count("attention.head_count", 4096)
+    hidden = count("embedding_length", MAX_HIDDEN)
+    head_dim = count("attention.key_length", 256, default=max(1, hidden // num_heads))
+    config = DecoderConfig(
+        architecture=arch,
+        num_layers=count("block_count", MAX_LAYERS),
+        hidden=hidden,
+        ffn=count("feed_forward_length", 1 << 20),
+        num_heads=num_heads,
+        num_kv_heads=count("attention.head_count_kv", num_heads, default=num_heads),
+        head_dim=head_dim,
+        context_length=count("context_length", MAX_CONTEXT),
+        rope_freq_base=file.get(f"{arch}.rope.freq_base", float, default=10000.0),
+        norm_eps=file.get(f"{arch}.attention.layer_norm_rms_epsilon", float),
+    )
+    _check(config, file)
+    return config
+
+
+def _check(config: DecoderConfig, file: GGUFFile) -> None:
+    arch = config.architecture
+
+    def refuse(key: str, problem: str) -> None:
+        raise ModelFileError(file.path, f"{arch}.{key}", problem)
+
+    if config.num_heads % config.num_kv_heads:
+        refuse("attention.head_count_kv", f"{config.num_kv_heads} does not divide {config.num_heads} heads")
+    if config.head_dim % 16 or config.head_dim > 256:
+        refuse("attention.key_length", f"head size {config.head_dim} is not a multiple of 16 up to 256")
+    if config.hidden % 32 or config.ffn % 32:
+        refuse("embedding_length", "hidden and feed-forward lengths must be multiples of 32")
+    if not 1.0 <= config.rope_freq_base < 1e12:
+        refuse("rope.freq_base", f"is {config.rope_freq_base}")
+    if not 0.0 <= config.norm_eps < 1.0:
+        refuse("attention.layer_norm_rms_epsilon", f"is {config.norm_eps}")
+    rotated = file.get(f"{arch}.rope.dimension_count", int, default=config.head_dim)
+    if rotated != config.head_dim:
+        refuse(
+            "rope.dimension_count",
+            f"{rotated} of {config.head_dim} dimensions are rotated; partial rotation is not supported yet",
+        )
+    value_dim = file.get(f"{arch}.attention.value_length", int, default=config.head_dim)
+    if value_dim != config.head_dim:
+        refuse("attention.value_length", f"{value_dim} differs from the key length {config.head_dim}")
+    scaling = file.get(f"{arch}.rope.scaling.type", str, default="none")
+    if scaling != "none":
+        refuse("rope.scaling.type", f"{scaling!r} is not supported yet")
+    if file.get(f"{arch}.expert_count", int, default=0):
+        refuse("expert_count", "mixtures of experts are not supported yet")

@@ -1,0 +1,151 @@
+"""The llama architecture (Llama, SmolLM2, Mistral, TinyLlama …): its whole forward pass, top to bottom.
+
+Left out: where sequences come from (`engine/scheduler.py`) and how a token is chosen (`sampling/`). The
+operations are documented in `kernels/_native.pyi`, readable as numpy in `kernels/reference.py`. Source:
+https://arxiv.org/abs/2302.13971.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenglass import kernels
+from tokenglass.models.batch import Batch
+from tokenglass.models.config import DecoderConfig, read_config
+from tokenglass.models.weights import Space, Weights, unpermuted_rows
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One block's operations, bound to its weights."""
+
+    attention_norm: kernels.RMSNorm
+    qkv: kernels.Linear
+    rope_store: kernels.RopeStore
+    attention: kernels.Attention
+    attention_out: kernels.Linear
+    ffn_norm: kernels.RMSNorm
+    gate_up: kernels.Linear
+    down: kernels.Linear
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """Activations of a step, written in place: all [rows, …], the last three [outputs, …]."""
+
+    x: kernels.Rows  # hidden: the residual stream
+    h: kernels.Rows  # hidden: x after a norm
+    qkv: kernels.Rows  # (heads + 2 kv_heads) * head_dim
+    mixed: kernels.Rows  # heads * head_dim: what attention gathered
+    gate_up: kernels.Rows  # 2 ffn
+    activated: kernels.Rows  # ffn
+    last: kernels.Rows  # hidden: x of the rows that want logits
+    last_h: kernels.Rows  # hidden
+    scores: kernels.Rows  # vocabulary and padding
+
+
+class Llama:
+    """The operations and buffers of one model; `space` says how many rows and pages they are made for."""
+
+    def __init__(self, weights: Weights, *, space: Space, vocab: int) -> None:
+        config = read_config(weights.file)
+        k = weights.ops
+        self.config = config
+        self.ops = k
+        self.cpu = weights.cpu
+        self.pages = k.KVPages(
+            config.num_layers, space.num_pages, config.num_kv_heads, config.head_dim, space.half_kv
+        )
+        embedding = weights.table("token_embd.weight", config.hidden)
+        head = weights.table("output.weight", config.hidden) if weights.has("output.weight") else embedding
+        rotations = k.rope_table(inverse_frequencies(config, weights), config.context_length)
+        self.embed = k.Embedding(weights.cpu, embedding)
+        self.layers = [
+            bind_layer(weights, config, i, self.pages, rotations) for i in range(config.num_layers)
+        ]
+        self.swiglu = k.SwiGLU(weights.cpu)
+        self.norm = weights.norm("output_norm.weight", config.hidden, config.norm_eps)
+        self.head = weights.linear([head])
+        self.buffers = make_buffers(weights, config, space, head.rows)
+        self.vocab = min(vocab, head.rows)
+        self.notes = weights.notes()
+
+    def forward(self, batch: Batch) -> kernels.Logits:
+        """Logits of the rows that want them, [outputs, vocab]; every row's keys and values go to its page."""
+        b, rows = self.buffers, batch.rows(self.ops)
+        self.embed(rows, b.x)
+        for layer in self.layers:
+            layer.attention_norm(b.x, b.h)
+            layer.qkv(b.h, b.qkv)
+            layer.rope_store(b.qkv, rows)  # q and k turned by their positions; k and v into the pages
+            layer.attention(b.qkv, rows, b.mixed)
+            layer.attention_out(b.mixed, b.x)  # x += …
+            layer.ffn_norm(b.x, b.h)
+            layer.gate_up(b.h, b.gate_up)
+            self.swiglu(b.gate_up, b.activated)  # silu(gate) * up
+            layer.down(b.activated, b.x)  # x += …
+        self.ops.take_outputs(b.x, rows, b.last)
+        self.norm(b.last, b.last_h)
+        self.head(b.last_h, b.scores)
+        return kernels.Logits(self.cpu, b.scores, self.vocab)
+
+    @property
+    def products(self) -> list[kernels.Linear]:
+        """Every product of a step, in order: together the weights one decoded token must read."""
+        layers = [(layer.qkv, layer.attention_out, layer.gate_up, layer.down) for layer in self.layers]
+        return [product for layer in layers for product in layer] + [self.head]
+
+
+def bind_layer(
+    weights: Weights, config: DecoderConfig, i: int, pages: kernels.KVPages, rotations: NDArray[np.float32]
+) -> Layer:
+    """The operations of block `i`, shapes checked against the file."""
+    cpu, hidden, ffn, eps = weights.cpu, config.hidden, config.ffn, config.norm_eps
+    heads, kv_heads, head_dim = config.num_heads, config.num_kv_heads, config.head_dim
+
+    def matrix(name: str, rows: int, cols: int, order: NDArray[np.int32] | None = None) -> kernels.Matrix:
+        return weights.matrix(f"blk.{i}.{name}.weight", rows, cols, order=order)
+
+    q = matrix("attn_q", heads * head_dim, hidden, unpermuted_rows(heads, head_dim))
+    k = matrix("attn_k", kv_heads * head_dim, hidden, unpermuted_rows(kv_heads, head_dim))
+    v = matrix("attn_v", kv_heads * head_dim, hidden)
+    gate, up = matrix("ffn_gate", ffn, hidden), matrix("ffn_up", ffn, hidden)
+    return Layer(
+        attention_norm=weights.norm(f"blk.{i}.attn_norm.weight", hidden, eps),
+        qkv=weights.linear([q, k, v]),
+        rope_store=weights.ops.RopeStore(cpu, rotations, pages, i, heads),
+        attention=weights.ops.Attention(cpu, pages, i, heads, config.context_length, head_dim**-0.5),
+        attention_out=weights.linear([matrix("attn_output", hidden, heads * head_dim)], add=True),
+        ffn_norm=weights.norm(f"blk.{i}.ffn_norm.weight", hidden, eps),
+        gate_up=weights.linear([gate, up]),
+        down=weights.linear([matrix("ffn_down", hidden, ffn)], add=True),
+    )
+
+
+def make_buffers(weights: Weights, config: DecoderConfig, space: Space, num_scores: int) -> Buffers:
+    """Room for the activations of the largest step; inputs of products also hold an int8 form."""
+    rows, outputs, new = space.max_rows, space.max_outputs, weights.ops.Rows
+    heads, kv_heads = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+    return Buffers(
+        x=new(rows, config.hidden),
+        h=new(rows, config.hidden, quantised=True),
+        qkv=new(rows, heads + 2 * kv_heads),
+        mixed=new(rows, heads, quantised=True),
+        gate_up=new(rows, 2 * config.ffn),
+        activated=new(rows, config.ffn, quantised=True),
+        last=new(outputs, config.hidden),
+        last_h=new(outputs, config.hidden, quantised=True),
+        scores=new(outputs, num_scores),
+    )
+
+
+def inverse_frequencies(config: DecoderConfig, weights: Weights) -> NDArray[np.float32]:
+    """base^(-2i / head_dim), float32 [head_dim / 2], divided by the factors of a Llama 3.x file."""
+    half = config.head_dim // 2
+    frequencies = np.array([config.rope_freq_base ** (-i / half) for i in range(half)], np.float32)
+    if weights.has("rope_freqs.weight"):
+        frequencies /= weights.vector("rope_freqs.weight", half)
+    return frequencies

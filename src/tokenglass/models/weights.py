@@ -1,0 +1,126 @@
+"""From a file's tensors to bound operations: names, shapes, packing, and what happens to types without a
+panel kind.
+
+Checkpoint quirks stop here. A tensor is checked against the shape the model expects, packed by all threads,
+and its mapped pages are given back at once, so that weights and mapped file together stay near the file's
+size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenglass import kernels
+from tokenglass.errors import ModelFileError
+from tokenglass.formats import GGUFFile, TensorInfo
+from tokenglass.kernels import Kernels
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a model is made room for: KV pages (float16 or float32), rows of a step, rows of logits."""
+
+    num_pages: int
+    half_kv: bool
+    max_rows: int
+    max_outputs: int
+
+
+class Weights:
+    """The tensors of one file, packed for one `cpu`.
+
+    exact: weights keep every bit (32-bit floats where there is no panel kind) and products take float32
+    activations. ops: the kernels to bind, `tokenglass.kernels` or its numpy twin `kernels.reference`.
+    """
+
+    def __init__(self, file: GGUFFile, cpu: kernels.Cpu, *, exact: bool, ops: Kernels = kernels) -> None:
+        self.file = file
+        self.cpu = cpu
+        self.exact = exact
+        self.ops = ops
+        self.converted: dict[str, int] = {}  # type without a panel kind -> tensors that run in another form
+
+    def has(self, name: str) -> bool:
+        """Whether the file has this tensor."""
+        return name in self.file.tensors
+
+    def vector(self, name: str, length: int) -> NDArray[np.float32]:
+        """A small tensor as float32 [length]."""
+        self._checked(name, (length,))
+        return self.file.floats(name)
+
+    def table(self, name: str, cols: int) -> kernels.Matrix:
+        """A matrix with one row for each token, however many the file has."""
+        rows = self.file.tensors[name].shape[0] if self.has(name) else 0
+        return self.matrix(name, rows, cols)
+
+    def matrix(
+        self, name: str, rows: int, cols: int, *, order: NDArray[np.int32] | None = None
+    ) -> kernels.Matrix:
+        """Packed weights [rows, cols]; order[i] is the file's row that becomes row i."""
+        info = self._checked(name, (rows, cols))
+        type_name, raw = info.type.name, self.file.raw(name)
+        if not self.ops.has_panels(type_name):
+            self.converted[type_name] = self.converted.get(type_name, 0) + 1
+            values = self.file.floats(name)
+            if self.exact:
+                type_name, raw = "F32", values.reshape(-1).view(np.uint8)
+            else:
+                type_name, raw = "Q8_0", to_q8_0(values)
+        matrix: kernels.Matrix = self.ops.Matrix(self.cpu, type_name, raw, rows, cols, order)
+        self.file.release(name)
+        return matrix
+
+    def norm(self, name: str, length: int, eps: float) -> kernels.RMSNorm:
+        """An RMS norm with this tensor as its weights."""
+        norm: kernels.RMSNorm = self.ops.RMSNorm(self.cpu, self.vector(name, length), eps)
+        return norm
+
+    def linear(self, matrices: Sequence[kernels.Matrix], *, add: bool = False) -> kernels.Linear:
+        """The product with these matrices side by side, in the mode of this load."""
+        product: kernels.Linear = self.ops.Linear(self.cpu, matrices, self.exact, add)
+        return product
+
+    def notes(self) -> list[str]:
+        """What a user should know about how the file's types run."""
+        form = "32-bit floats" if self.exact else "8 bits"
+        return [
+            f"{n} tensors of type {t} run through {form}: {t} has no kernel yet"
+            for t, n in self.converted.items()
+        ]
+
+    def _checked(self, name: str, shape: tuple[int, ...]) -> TensorInfo:
+        info = self.file.tensors.get(name)
+        if info is None:
+            raise ModelFileError(self.file.path, f"tensor {name}", "is missing")
+        if info.shape != shape:
+            raise ModelFileError(
+                self.file.path, f"tensor {name}", f"has shape {list(info.shape)}, expected {list(shape)}"
+            )
+        return info
+
+
+def to_q8_0(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Q8_0 blocks of float32 [rows, cols]: per 32 columns a float16 scale (largest / 127) and 32 int8,
+    nearest, ties to even.
+    """
+    groups = values.reshape(-1, 32)
+    scale = (np.abs(groups).max(axis=1) / np.float32(127)).astype(np.float16)
+    divisor = np.where(scale > 0, scale, np.float16(1)).astype(np.float32)[:, None]
+    blocks = np.empty((len(groups), 34), np.uint8)
+    blocks[:, :2] = scale[:, None].view(np.uint8)
+    blocks[:, 2:] = np.clip(np.rint(groups / divisor), -127, 127).astype(np.int8).view(np.uint8)
+    return blocks.reshape(-1)
+
+
+def unpermuted_rows(num_heads: int, head_dim: int) -> NDArray[np.int32]:
+    """Row order that undoes the `llama` GGUF layout of q and k.
+
+    The file interleaves each head's rotation pairs (2i and 2i+1); the kernels rotate i with i + head_dim / 2.
+    """
+    rows = np.arange(num_heads * head_dim, dtype=np.int32).reshape(num_heads, head_dim // 2, 2)
+    return np.ascontiguousarray(rows.swapaxes(1, 2)).reshape(-1)
