@@ -1,0 +1,206 @@
+"""Chat messages to text by the model's own template, with the origin of every character known.
+
+The template comes out of the model file, which nobody should trust: it runs in a process of its own
+(`template_process.py`). The messages come from users: whatever they hold, the only control tokens in the
+result are those the template wrote itself (`origin.py`).
+What templates may use: https://huggingface.co/docs/transformers/chat_templating
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Literal
+
+from tokenglass.errors import ChatTemplateError, ParameterError
+from tokenglass.tokens.origin import NEVER, ControlTexts, Disguise, TemplateWords, characters
+from tokenglass.tokens.template_process import TemplateProcess
+
+KNOWN_ROLES = frozenset(
+    ("system", "developer", "user", "assistant", "model", "tool", "function", "ipython"),
+)
+MAX_DEPTH = 64  # of lists and objects inside a message
+REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
+
+
+@dataclass(frozen=True)
+class Span:
+    """`text` and where it came from; `token_id` is set for control tokens, which only templates write."""
+
+    text: str
+    origin: Literal["control", "template", "user"]
+    token_id: int | None = None
+
+
+@dataclass(frozen=True)
+class RenderedChat:
+    """A chat as the model will read it. `segments` is what gets encoded; `spans` is for the eye.
+
+    Space after a user's character counts as the user's. Where the template looks into the text, words that it
+    looks for ("</think>") count as its own. With `is_traced` false it changed the text on its way (`upper`),
+    and only the punctuation of control tokens was followed: the rest counts as the template's.
+    """
+
+    text: str
+    segments: tuple[tuple[str, int | None], ...]  # text between control tokens, or a control token and its id
+    is_traced: bool
+    origins: str  # as long as text: "u" user, "t" template
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return tuple(self._spans())
+
+    def _spans(self) -> Iterator[Span]:
+        at = 0
+        for text, token_id in self.segments:
+            if token_id is not None:
+                yield Span(text, "control", token_id)
+            for origin, run in groupby(
+                range(at, at + len(text)) if token_id is None else (), self.origins.__getitem__
+            ):
+                indices = list(run)
+                yield Span(self.text[indices[0] : indices[-1] + 1], "user" if origin == "u" else "template")
+            at += len(text)
+
+
+class ChatTemplate:
+    """A model's chat template, parsed when first used: a broken one does not stop the model from loading.
+
+    `source` None: the model has none, and `render` says so. `special_tokens`: the variables `bos_token`, ….
+    """
+
+    def __init__(
+        self,
+        source: str | None,
+        *,
+        control: Mapping[str, int],
+        special_tokens: Mapping[str, str] | None = None,
+    ) -> None:
+        self.source = source
+        self._control = ControlTexts(control)
+        self._special_tokens = dict(special_tokens or {})
+        self._process = TemplateProcess(source or "")
+        self._words: TemplateWords | None = None
+
+    def start(self) -> None:
+        """Start the template's process ahead of the first chat; costs nothing to wait for."""
+        if self.source is not None:
+            self._process.start()
+
+    def close(self) -> None:
+        """End the template's process."""
+        self._process.close()
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        variables: Mapping[str, Any] | None = None,
+    ) -> RenderedChat:
+        """The chat as text, its control tokens told apart from user text.
+
+        render([{"role": "user", "content": "hi"}], add_generation_prompt=False).text
+        # '<|im_start|>user\\nhi<|im_end|>\\n'
+
+        `variables` are further template variables, for example `{"enable_thinking": False}`.
+        ParameterError: a message is no object, has no usable role, or holds something that is not JSON.
+        ChatTemplateError: no template; it refuses these messages (its own words are kept); it is broken or
+        without end; it changes user text so that control tokens cannot be told apart.
+        """
+        if self.source is None:
+            raise ChatTemplateError(
+                "This model has no chat template", remedy="Give it plain text, or a model made for chat"
+            )
+        if self._words is None:
+            self._words = TemplateWords.of(self.source, self._control)
+        fixed = {**self._special_tokens, "add_generation_prompt": add_generation_prompt}
+        roles = [_checked_role(message, i, self._control) for i, message in enumerate(messages)]
+        user = {
+            **{key: _json(value, key) for key, value in (variables or {}).items() if key not in fixed},
+            "messages": [_without_nulls(message, i) for i, message in enumerate(messages)],
+            "tools": None if tools is None else _json(list(tools), "tools"),
+        }
+        chars = characters(user)
+        taken = chars | characters([*fixed.values(), self.source, *self._control.ids])
+        visible = {char for char in chars if not char.isspace()}  # templates trim and split at spaces
+        strict, usual = replace(self._words, literals=NEVER), self._words
+        symbols = self._control.symbols() & visible
+        for hidden, words in ((visible, strict), (visible, usual), (symbols, usual)):  # the strictest first
+            disguise = Disguise(hidden, taken, words)
+            disguised = disguise.put_on(user)
+            for message, role in zip(disguised["messages"], roles, strict=True):
+                message["role"] = role
+            plain_text, disguised_text = self._process.render([{**user, **fixed}, {**disguised, **fixed}])
+            if disguise.take_off(disguised_text) == plain_text:
+                return self._rendered(plain_text, disguised_text, disguise, hidden is visible)
+        raise ChatTemplateError(
+            "The chat template changes the messages so that its control tokens cannot be told from user text",
+            remedy="Take the control tokens' punctuation out of the messages",
+        )
+
+    def _rendered(self, text: str, disguised: str, disguise: Disguise, is_traced: bool) -> RenderedChat:
+        segments = tuple(
+            (text[start:end], token_id) for start, end, token_id in self._control.split(disguised)
+        )
+        origins, last = [], "t"
+        for char in disguised:
+            last = last if char.isspace() else "u" if disguise.hides(char) else "t"
+            origins.append(last)
+        return RenderedChat(text, segments, is_traced, "".join(origins))
+
+
+def _checked_role(message: object, index: int, control: ControlTexts) -> str:
+    """The message's role. Templates write it beside their own text, so it must not spell a control token."""
+    where = f"messages[{index}]"
+    if not isinstance(message, Mapping):
+        raise ParameterError(where, f"must be an object with a role, not {type(message).__name__}")
+    role = message.get("role")
+    if not isinstance(role, str) or not re.fullmatch(r"[a-z_]{1,32}", role):
+        raise ParameterError(
+            f"{where}.role", "must be 1 to 32 of the characters a-z and _, such as user or assistant"
+        )
+    if role not in KNOWN_ROLES and control.overlap(role):
+        raise ParameterError(
+            f"{where}.role", f"{role!r} is part of a control token; use one of {sorted(KNOWN_ROLES)}"
+        )
+    return role
+
+
+def _without_nulls(message: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """The message as JSON; as in Transformers without null keys, and reasoning under each of its names."""
+    plain = {key: value for key, value in _json(message, f"messages[{index}]").items() if value is not None}
+    reasoning = next((plain[key] for key in REASONING_KEYS if key in plain), None)
+    if reasoning is not None:
+        plain = {"thinking": reasoning, **plain, "reasoning_content": reasoning}
+    return plain
+
+
+def _json(value: Any, where: str, depth: int = 0) -> Any:
+    """`value` as new plain JSON. ParameterError names the place of whatever is not."""
+    if depth > MAX_DEPTH:
+        raise ParameterError(where.split(".")[0].split("[")[0], f"is nested deeper than {MAX_DEPTH} levels")
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        if not value.isascii():
+            check_text(value, where)
+        return value
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise ParameterError(where, "has a key that is not a string")
+        return {_json(key, where): _json(item, f"{where}.{key}", depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+    raise ParameterError(where, f"must be JSON, not {type(value).__name__}")
+
+
+def check_text(text: str, where: str) -> None:
+    """ParameterError if `text` has half of a surrogate pair, which no encoding of Unicode can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ParameterError(where, f"has half of a surrogate pair at character {error.start}") from None

@@ -1,0 +1,55 @@
+"""Token ids to text, one token at a time: only whole characters come out, and nothing is lost or said twice.
+
+A character may be spread over several tokens (an emoji is often four), so bytes wait until it is complete.
+The pieces joined are exactly `decode` of all ids; `decode` is this stream run to its end.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+
+from tokenglass.tokens.vocabulary import Vocabulary
+
+
+class TextStream:
+    """Decodes ids as they come.
+
+    stream = TextStream(vocabulary)
+    [stream.push(i) for i in (172, 217, 108)]   # b"\\xe4" b"\\xbd" b"\\xa0": ['', '', '你']
+    stream.finish()                             # '' (or one U+FFFD where the ids stop inside a character)
+
+    `show_control`: write control tokens as their text; otherwise they add nothing.
+    `at_start`: the ids begin a text. SentencePiece puts a space before a text; it is taken off again here,
+    once. Pass False for ids that continue a raw prompt, where that space belongs to the text.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, *, show_control: bool = False, at_start: bool = True) -> None:
+        self._vocabulary = vocabulary
+        self._show_control = show_control
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._strip_space = at_start and vocabulary.add_space_prefix
+
+    def push(self, token_id: int) -> str:
+        """The text that became whole with this token, often '' inside a character. IndexError: no such id."""
+        if self._vocabulary.is_control(token_id):
+            if not self._show_control:
+                return ""
+            return self._decoder.decode(self._vocabulary.token_bytes(token_id))
+        raw = self._vocabulary.token_bytes(token_id)
+        if self._strip_space and raw:
+            self._strip_space = False
+            raw = raw.removeprefix(b" ")
+        return self._decoder.decode(raw)
+
+    def finish(self) -> str:
+        """The end of the text: one U+FFFD if the last character is torn, else ''. Call it once."""
+        return self._decoder.decode(b"", final=True)
+
+
+def decode(
+    vocabulary: Vocabulary, ids: Iterable[int], *, show_control: bool = False, at_start: bool = True
+) -> str:
+    """The text of `ids`; bytes that are no UTF-8 become U+FFFD. Arguments as for `TextStream`."""
+    stream = TextStream(vocabulary, show_control=show_control, at_start=at_start)
+    return "".join(map(stream.push, ids)) + stream.finish()

@@ -1,0 +1,243 @@
+"""The token table of a GGUF file: what every id stands for, in text and in bytes, and which ids are special.
+
+Enough to turn ids into text; the merges, which only encoding needs, are not touched (see `bpe.py`).
+Nothing is unpacked before it is asked for: 49,152 tokens open in about 2 ms, most of it one UTF-8 check.
+Sources: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md (keys and token types);
+https://github.com/openai/gpt-2/blob/master/src/encoder.py (the byte-level alphabet).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenglass.errors import ModelFileError
+from tokenglass.formats import GGUFFile, StringArray
+from tokenglass.tokens.pretokenizers import PRE_TOKENIZERS
+
+SPACE_MARK = "▁"  # SentencePiece's stand-in for a space
+END_NAMES = frozenset((
+    "</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "<|im_end|>", "<|eot_id|>",
+    "<|eom_id|>", "<|end|>", "<end_of_turn>", "<end_of_utterance>", "<EOT>", "_<EOT>", "[EOT]", "<|return|>",
+))  # fmt: skip  # tokens that end a turn by their name, as in llama.cpp
+
+
+class TokenKind(IntEnum):
+    """The kinds of `tokenizer.ggml.token_type`."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3  # written by the template or the engine only; in plain text it is plain text
+    USER_DEFINED = 4  # matched in plain text before anything else
+    UNUSED = 5
+    BYTE = 6  # one raw byte, stored as "<0x0A>"
+
+
+class Style(Enum):
+    """How token texts stand for bytes; the value is the name in `tokenizer.ggml.model`."""
+
+    BYTE_LEVEL = "gpt2"  # one printable letter per byte: "Ġthe" is b" the"
+    SENTENCEPIECE = "llama"  # UTF-8 with "▁" for a space, and a token for each raw byte
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Every token of a model. Invariant: all ids held here lie in [0, num_tokens).
+
+    Duplicate texts are allowed: both ids decode, and the last one is what encoding finds, as in Transformers.
+    """
+
+    tokens: StringArray
+    kinds: NDArray[np.int8]  # [num_tokens], values of TokenKind
+    style: Style
+    bos_id: int | None = None
+    eos_id: int | None = None
+    unknown_id: int | None = None
+    pad_id: int | None = None
+    end_ids: frozenset[int] = frozenset()  # ids after which an answer is over
+    control: Mapping[str, int] = field(default_factory=dict)  # text -> id
+    user_defined: Mapping[str, int] = field(default_factory=dict)  # text -> id
+    add_bos: bool = False
+    add_space_prefix: bool = (
+        False  # SentencePiece: a space is put before the text, and taken off when decoding
+    )
+    _bytes: dict[int, bytes] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_gguf(cls, gguf: GGUFFile) -> Vocabulary:
+        """The vocabulary in the file's metadata. ModelFileError names the key that is missing or wrong."""
+        name = gguf.get("tokenizer.ggml.model", str)
+        try:
+            style = Style(name)
+        except ValueError:
+            known = ", ".join(f"{style.value} ({style.name.lower()})" for style in Style)
+            raise _broken(gguf.path, "model", f"{name!r} is not supported yet; known are {known}") from None
+        tokens = gguf.get("tokenizer.ggml.tokens", StringArray)
+        _check_texts(gguf.path, tokens)
+        ids = {name: _token_id(gguf, name, len(tokens)) for name in _ID_NAMES}
+        kinds = _kinds(gguf, tokens, ids)
+        control = {tokens[i].decode(): i for i in np.flatnonzero(kinds == TokenKind.CONTROL).tolist()}
+        user_defined = {
+            tokens[i].decode(): i for i in np.flatnonzero(kinds == TokenKind.USER_DEFINED).tolist()
+        }
+        named_ends = {control[text] for text in END_NAMES & control.keys()}
+        return cls(
+            tokens,
+            kinds,
+            style,
+            bos_id=ids["bos"],
+            eos_id=ids["eos"],
+            unknown_id=ids["unknown"],
+            pad_id=ids["padding"],
+            end_ids=frozenset(
+                named_ends | {end for name in ("eos", "eot", "eom") if (end := ids[name]) is not None}
+            ),
+            control=control,
+            user_defined=user_defined,
+            add_bos=_add_bos(gguf, style, ids["bos"]),
+            add_space_prefix=style is Style.SENTENCEPIECE
+            and gguf.get("tokenizer.ggml.add_space_prefix", bool, True),
+        )
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.tokens)
+
+    def token_text(self, token_id: int) -> str:
+        """The token as the file stores it: `'Ġthe'`, `'▁the'`, `'<0x0A>'`. IndexError: no such id."""
+        return self.tokens[self._checked(token_id)].decode()
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes the token adds to a text: `b' the'`; maybe a torn one. IndexError: no such id."""
+        raw = self._bytes.get(token_id)
+        if raw is None:
+            raw = self._bytes[token_id] = self._raw_bytes(token_id)
+        return raw
+
+    def kind(self, token_id: int) -> TokenKind:
+        return TokenKind(self.kinds[self._checked(token_id)])
+
+    def is_control(self, token_id: int) -> bool:
+        return bool(self.kinds[self._checked(token_id)] == TokenKind.CONTROL)
+
+    def _raw_bytes(self, token_id: int) -> bytes:
+        text, kind = self.token_text(token_id), self.kind(token_id)
+        if kind is TokenKind.CONTROL:
+            return text.encode()
+        if self.style is Style.SENTENCEPIECE:
+            if kind is TokenKind.BYTE:
+                return bytes([int(text[3:5], 16)])
+            return text.replace(SPACE_MARK, " ").encode()
+        if kind is TokenKind.USER_DEFINED:
+            return text.encode()
+        try:
+            return bytes(map(_BYTE_OF_LETTER.__getitem__, text))
+        except (
+            KeyError
+        ):  # a letter outside the alphabet: the token is plain text, as in Hugging Face's decoder
+            return text.encode()
+
+    def _checked(self, token_id: int) -> int:
+        if not 0 <= token_id < len(self.tokens):
+            raise IndexError(f"token id {token_id} is not in the vocabulary of {len(self.tokens)} tokens")
+        return token_id
+
+
+def byte_letters() -> list[str]:
+    """GPT-2's letter for each of the 256 bytes: itself where it is printable Latin-1, else from U+0100 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return [chr(byte if byte in printable else next(others)) for byte in range(256)]
+
+
+_BYTE_OF_LETTER = {letter: byte for byte, letter in enumerate(byte_letters())}
+_ID_NAMES = ("bos", "eos", "eot", "eom", "unknown", "padding")
+_BYTE_TOKEN = re.compile(rb"<0x[0-9A-Fa-f]{2}>")
+_LOOKS_SPECIAL = re.compile(r"<[|｜].*[|｜]>|<[^<>\s]+>|\[[A-Z_/]+\]", re.DOTALL)
+
+
+def _check_texts(path: Path, tokens: StringArray) -> None:
+    """Refuse an empty vocabulary and tokens that are not UTF-8, in one pass over all of them."""
+    if not len(tokens):
+        raise _broken(path, "tokens", "is empty")
+    starts, ends = tokens.offsets[:-1] + 8, tokens.offsets[1:]
+    blob = np.frombuffer(tokens.blob, np.uint8)
+    is_text = np.ones(len(blob), bool)
+    is_text[: tokens.offsets[0]] = is_text[tokens.offsets[-1] :] = False
+    is_text[tokens.offsets[:-1, None] + np.arange(8)] = False  # the lengths between the texts
+    firsts = blob[starts[ends > starts]]
+    try:
+        blob[is_text].tobytes().decode()
+        if not ((firsts & 0xC0) == 0x80).any():  # else a character lies across two tokens
+            return
+    except UnicodeDecodeError:
+        pass
+    for token_id, raw in enumerate(tokens):
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            raise _broken(path, "tokens", f"token {token_id} is not valid UTF-8: {raw[:32]!r}") from None
+
+
+def _token_id(gguf: GGUFFile, name: str, num_tokens: int) -> int | None:
+    key = f"tokenizer.ggml.{name}_token_id"
+    token_id = gguf.get(key, int, None)
+    if token_id is not None and not 0 <= token_id < num_tokens:
+        raise _broken(
+            gguf.path, f"{name}_token_id", f"{token_id} is not in the vocabulary of {num_tokens} tokens"
+        )
+    return token_id
+
+
+def _kinds(gguf: GGUFFile, tokens: StringArray, ids: Mapping[str, int | None]) -> NDArray[np.int8]:
+    """The kind of each token, with two corrections that keep control tokens out of plain text.
+
+    Without `token_type` the tokens the metadata names are control and "<0xNN>" are bytes. With it, a token
+    that begins or ends a text is control even where the file calls it otherwise, if it looks like one.
+    """
+    types = gguf.get("tokenizer.ggml.token_type", np.int32, None)
+    named = [token_id for name in ("bos", "eos", "eot", "eom") if (token_id := ids[name]) is not None]
+    if types is None:
+        kinds = np.full(len(tokens), TokenKind.NORMAL, np.int8)
+        kinds[named] = TokenKind.CONTROL
+        if gguf.get("tokenizer.ggml.model", str) == Style.SENTENCEPIECE.value:
+            kinds[[i for i, raw in enumerate(tokens) if _BYTE_TOKEN.fullmatch(raw)]] = TokenKind.BYTE
+        return kinds
+    if types.shape != (len(tokens),):
+        raise _broken(gguf.path, "token_type", f"has {types.size} entries for {len(tokens)} tokens")
+    if types.min() < 0 or types.max() > max(TokenKind):
+        wrong = int(np.flatnonzero((types < 0) | (types > max(TokenKind)))[0])
+        raise _broken(gguf.path, "token_type", f"token {wrong} has the unknown type {types[wrong]}")
+    kinds = np.where(types == 0, TokenKind.NORMAL, types).astype(np.int8)  # 0: undefined
+    for token_id in np.flatnonzero(kinds == TokenKind.BYTE).tolist():
+        if not _BYTE_TOKEN.fullmatch(tokens[token_id]):
+            raise _broken(
+                gguf.path, "tokens", f"byte token {token_id} is {tokens[token_id][:32]!r}, not <0xNN>"
+            )
+    for token_id in {*named, *np.flatnonzero(kinds == TokenKind.USER_DEFINED).tolist()}:
+        text = tokens[token_id].decode()
+        if (token_id in named or text in END_NAMES or text[:2] in ("<|", "<｜")) and _LOOKS_SPECIAL.fullmatch(
+            text
+        ):
+            kinds[token_id] = TokenKind.CONTROL
+    return kinds
+
+
+def _add_bos(gguf: GGUFFile, style: Style, bos_id: int | None) -> bool:
+    add_bos = gguf.get("tokenizer.ggml.add_bos_token", bool, None)
+    if add_bos and bos_id is None:
+        raise _broken(gguf.path, "add_bos_token", "is true, but there is no bos_token_id")
+    if add_bos is None and bos_id is not None:
+        pre = PRE_TOKENIZERS.get(gguf.get("tokenizer.ggml.pre", str, "default"))
+        add_bos = style is Style.SENTENCEPIECE or (pre is not None and pre.add_bos)
+    return bool(add_bos)
+
+
+def _broken(path: Path, key: str, problem: str) -> ModelFileError:
+    return ModelFileError(path, f"tokenizer.ggml.{key}", problem)
