@@ -1,0 +1,188 @@
+"""The arithmetic under `reference.py`: fused multiply-add, e^x, sums in lanes, int8 activations, file blocks.
+
+Everything is float32 with IEEE rounding in the order of csrc/simd.h and csrc/matmul.h, so numpy gives the
+bits that the C++ gives on every instruction set (docs/en/numerics.md). Arguments broadcast like any numpy
+arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+F32 = NDArray[np.float32]
+LANES = 16  # outputs in a panel, keys in a page, virtual lanes of every sum
+GROUP = 32  # columns that share one scale
+
+
+def f32(x: float) -> F32:
+    """A float32 constant."""
+    return np.asarray(x, dtype=np.float32)
+
+
+def fma(a: F32, b: F32, c: F32) -> F32:
+    """a * b + c with one rounding, as the processor's instruction.
+
+    In words: the product of two float32 fits a float64 exactly. The sum is rounded to odd in float64: where
+    bits are lost, the last bit is made 1, so that the second rounding, to float32, sees on which side of a
+    tie the sum lies (Boldo and Melquiond, 2008).
+    """
+    with np.errstate(all="ignore"):
+        product = np.multiply(a, b, dtype=np.float64)
+        addend = np.asarray(c, dtype=np.float64)
+        total = np.asarray(product + addend)
+        part = total - product
+        lost = (product - (total - part)) + (
+            addend - part
+        )  # TwoSum: product + addend = total + lost, exactly
+        is_even = total.view(np.int64) & 1 == 0
+        odd = np.nextafter(total, np.where(lost > 0, np.inf, -np.inf))
+        return np.where(is_even & (lost != 0) & np.isfinite(lost), odd, total).astype(np.float32)
+
+
+def larger(a: F32, b: F32) -> F32:
+    """a where a > b, else b: the second one where either is NaN, like the instruction."""
+    return np.where(a > b, a, b)
+
+
+def exp(x: F32) -> F32:
+    """e^x to about 1 ulp; exactly 0 below -87.33654 and for NaN, e^88 above 88.
+
+    In words: x = n ln 2 + r with a whole n, e^r by a polynomial, scaled by 2^n (Cephes' expf). ln 2 is taken
+    off in two parts, the first so short that n * part is exact.
+    """
+    lowest = f32(-87.33654)
+    c = np.minimum(larger(x, lowest), f32(88))
+    n = np.rint(c * f32(1.44269504088896341))
+    r = fma(n, f32(-0.693359375), c)
+    r = fma(n, f32(2.12194440e-4), r)
+    p = f32(1.9875691500e-4)
+    for coefficient in (1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1):
+        p = fma(p, r, f32(coefficient))
+    p = fma(p, r * r, r + f32(1))
+    return np.where(x >= lowest, np.ldexp(p, n.astype(np.int32)), f32(0))
+
+
+def in_lanes(x: F32) -> F32:
+    """The last axis as vectors of 16 lanes, filled up with zeros: [..., n] -> [..., ceil(n / 16), 16]."""
+    missing = -x.shape[-1] % LANES
+    padded = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
+    return padded.reshape(*x.shape[:-1], -1, LANES)
+
+
+def tree_sum(x: F32) -> F32:
+    """Sum of 16 lanes by one fixed tree, lane i with i + 8, then + 4, + 2, + 1: [..., 16] -> [...]."""
+    for step in (8, 4, 2, 1):
+        x = x[..., :step] + x[..., step : 2 * step]
+    return x[..., 0]
+
+
+def lane_sum(x: F32) -> F32:
+    """Sum over the last axis: number i goes to lane i % 16, lanes add in order, the tree joins them."""
+    vectors = in_lanes(x)
+    total = np.zeros_like(vectors[..., 0, :])
+    for i in range(vectors.shape[-2]):
+        total = total + vectors[..., i, :]
+    return tree_sum(total)
+
+
+def sum_of_squares(x: F32) -> F32:
+    """The squares of the last axis, in the order of `lane_sum`, each added by a fused multiply-add."""
+    vectors = in_lanes(x)
+    total = np.zeros_like(vectors[..., 0, :])
+    for i in range(vectors.shape[-2]):
+        total = fma(vectors[..., i, :], vectors[..., i, :], total)
+    return tree_sum(total)
+
+
+def quantise(x: F32) -> tuple[NDArray[np.int8], F32, NDArray[np.int32]]:
+    """x [rows, cols] ~= q * scale: q int8 [rows, groups, 32], scale [rows, groups], sum of q [rows, groups].
+
+    In words: scale = max|x| / 127 in each group of 32 columns, q = x / scale to nearest, ties to even; a
+    group of zeros stays zeros. q is never -128, not even where a subnormal scale rounds down: -q must be an
+    int8, too.
+    """
+    groups = x.reshape(len(x), -1, GROUP)
+    size = np.abs(groups)
+    pairs = larger(size[..., :LANES], size[..., LANES:])
+    largest = pairs[..., 0]
+    for lane in range(1, LANES):
+        largest = larger(pairs[..., lane], largest)
+    scale = largest / f32(127)
+    with np.errstate(all="ignore"):
+        ratio = np.minimum(larger(groups / scale[..., None], f32(-127)), f32(127))
+        q = np.where(scale[..., None] > 0, np.rint(ratio), f32(0)).astype(np.int8)
+    return q, scale, q.sum(axis=-1, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Quantised weights, w = scale * code + minimum.
+
+    code int8 [groups, rows, 32]; scale and, where the type has it, minimum float32 [groups, rows].
+    """
+
+    code: NDArray[np.int8]
+    scale: F32
+    minimum: F32 | None
+
+    def values(self) -> F32:
+        """float32 [rows, cols], as the file's type defines them: a rounded product, then a rounded sum."""
+        with np.errstate(invalid="ignore"):
+            w = self.scale[..., None] * self.code.astype(np.float32)
+            if self.minimum is not None:
+                w = w + self.minimum[..., None]
+        return w.transpose(1, 0, 2).reshape(w.shape[1], -1)
+
+
+# Block types of GGUF that have panels: bytes that a value takes once it is packed.
+FORMATS = {
+    "F32": 4.0,
+    "F16": 4.0,
+    "BF16": 4.0,
+    "Q4_0": 18
+    / GROUP,  # scale f16 | 16 bytes: column i + 8 in the low half of byte i, column 16 + i + 8 in the high
+    "Q4_1": 20 / GROUP,  # scale f16 | minimum f16 | 16 bytes of two columns, without the 8
+    "Q8_0": 34 / GROUP,  # scale f16 | 32 int8
+}
+
+
+def unpack(format: str, raw: NDArray[np.uint8], rows: int, cols: int) -> F32 | Blocks:
+    """A tensor as it lies in the file, as float32 [rows, cols] or as `Blocks`."""
+    if format == "F32":
+        return raw.view("<f4").astype(np.float32).reshape(rows, cols)
+    if format == "F16":
+        return raw.view("<f2").astype(np.float32).reshape(rows, cols)
+    if format == "BF16":  # the upper half of a float32
+        return (raw.view("<u2").astype(np.uint32) << 16).view(np.float32).reshape(rows, cols)
+    block = raw.reshape(rows, cols // GROUP, -1).transpose(1, 0, 2)  # [groups, rows, bytes of a block]
+    scale = half_at(block, 0)
+    if format == "Q8_0":
+        return Blocks(block[..., 2:].copy().view(np.int8), scale, None)
+    nibbles = np.concatenate([block[..., -16:] & 15, block[..., -16:] >> 4], axis=-1).view(np.int8)
+    if format == "Q4_0":
+        return Blocks(nibbles - np.int8(8), scale, None)
+    return Blocks(nibbles, scale, half_at(block, 2))
+
+
+def half_at(block: NDArray[np.uint8], byte: int) -> F32:
+    """The float16 that begins at `byte` of each block."""
+    return block[..., byte : byte + 2].copy().view("<f2")[..., 0].astype(np.float32)
+
+
+def sine_cosine(angle: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sine and cosine: quarter turns taken off in two steps, then the Taylor series on [-pi/4, pi/4]."""
+    k = np.rint(angle * 0.63661977236758134308)
+    r = angle - k * 1.57079632673412561417e00
+    r = r - k * 6.07710050650619224932e-11
+    z = r * r
+    s = np.ones_like(z)
+    c = np.ones_like(z)
+    for n in range(10, 0, -1):
+        s = 1.0 - s * z / (2 * n * (2 * n + 1))
+        c = 1.0 - c * z / (2 * n * (2 * n - 1))
+    s = s * r
+    quarter = k.astype(np.int64) & 3
+    return np.choose(quarter, [s, c, -s, -c]), np.choose(quarter, [c, -s, -c, s])
