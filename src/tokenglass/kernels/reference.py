@@ -8,7 +8,7 @@ threads, speed. The arithmetic (fused multiply-add, e^x, sums, quantisation, blo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,9 +73,9 @@ class Matrix:
         self.weights = unpack(format, raw, rows, cols)
         self.num_bytes = round(-(-rows // LANES) * LANES * cols * FORMATS[format])  # of the panels in C++
 
-    def values(self) -> F32:
-        """Dequantised, float32 [rows, cols]."""
-        return self.weights.values() if isinstance(self.weights, Blocks) else self.weights
+    def columns(self) -> Iterator[F32]:
+        """The weights as float32, column by column, each [rows]."""
+        return self.weights.columns() if isinstance(self.weights, Blocks) else iter(self.weights.T)
 
 
 class Rows:
@@ -158,7 +158,7 @@ class Embedding:
     """out[i] = matrix[ids[i]], dequantised."""
 
     def __init__(self, cpu: Cpu, matrix: Matrix) -> None:
-        self._table = matrix.values()
+        self._table = np.stack(list(matrix.columns()), axis=1)
 
     def __call__(self, batch: Batch, out: Rows) -> None:
         out.fill(self._table[batch.ids])
@@ -187,9 +187,8 @@ class Linear:
         acc = np.zeros((x.count, matrix.rows), np.float32)
         w = matrix.weights
         if self.exact or not isinstance(w, Blocks):
-            columns, values = np.ascontiguousarray(matrix.values().T), x.numpy()
-            for c in range(matrix.cols):
-                acc = fma(columns[c], values[:, c, None], acc)
+            for w_column, x_column in zip(matrix.columns(), x.numpy().T, strict=True):
+                acc = fma(w_column, x_column[:, None], acc)
             return acc
         q, scale, total = x.int8()
         for g in range(matrix.cols // GROUP):

@@ -7,6 +7,7 @@ arrays.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,21 +26,25 @@ def f32(x: float) -> F32:
 def fma(a: F32, b: F32, c: F32) -> F32:
     """a * b + c with one rounding, as the processor's instruction.
 
-    In words: the product of two float32 fits a float64 exactly. The sum is rounded to odd in float64: where
-    bits are lost, the last bit is made 1, so that the second rounding, to float32, sees on which side of a
-    tie the sum lies (Boldo and Melquiond, 2008).
+    In words: the product of two float32 fits a float64; the sum is rounded to float64, then to float32. The
+    second rounding can only go wrong where the float64 lies half way between two float32 (its last 28 bits
+    are 0) and the first one hid on which side the true sum is. There the float64 moves by its last bit
+    towards what it lost.
     """
     with np.errstate(all="ignore"):
         product = np.multiply(a, b, dtype=np.float64)
-        addend = np.asarray(c, dtype=np.float64)
-        total = np.asarray(product + addend)
-        part = total - product
-        lost = (product - (total - part)) + (
-            addend - part
-        )  # TwoSum: product + addend = total + lost, exactly
-        is_even = total.view(np.int64) & 1 == 0
-        odd = np.nextafter(total, np.where(lost > 0, np.inf, -np.inf))
-        return np.where(is_even & (lost != 0) & np.isfinite(lost), odd, total).astype(np.float32)
+        total = np.asarray(product + c)
+        in_doubt = total.view(np.int64) & 0x0FFF_FFFF == 0
+        if in_doubt.any():
+            t = total[in_doubt]
+            p = np.broadcast_to(product, total.shape)[in_doubt]
+            part = t - p
+            lost = (p - (t - part)) + (
+                np.broadcast_to(c, total.shape)[in_doubt] - part
+            )  # p + c = t + lost exactly
+            is_lost = np.isfinite(lost) & (lost != 0)
+            total[in_doubt] = np.where(is_lost, np.nextafter(t, np.copysign(np.inf, lost)), t)
+        return total.astype(np.float32)
 
 
 def larger(a: F32, b: F32) -> F32:
@@ -128,13 +133,14 @@ class Blocks:
     scale: F32
     minimum: F32 | None
 
-    def values(self) -> F32:
-        """float32 [rows, cols], as the file's type defines them: a rounded product, then a rounded sum."""
-        with np.errstate(invalid="ignore"):
-            w = self.scale[..., None] * self.code.astype(np.float32)
-            if self.minimum is not None:
-                w = w + self.minimum[..., None]
-        return w.transpose(1, 0, 2).reshape(w.shape[1], -1)
+    def columns(self) -> Iterator[F32]:
+        """float32 [rows], one for each column: a rounded product, then a rounded sum."""
+        for g in range(len(self.code)):
+            with np.errstate(invalid="ignore"):
+                w = self.scale[g] * self.code[g].T.astype(np.float32)  # [32, rows]
+                if self.minimum is not None:
+                    w = w + self.minimum[g]
+            yield from w
 
 
 # Block types of GGUF that have panels: bytes that a value takes once it is packed.
