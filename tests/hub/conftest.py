@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.hub.fake_index import entry_for, write_wheel
+from tokenglass.hub import Progress
 from tokenglass.hub.catalogue import Entry
 
 
@@ -41,3 +44,18 @@ def store(tmp_path: Path) -> Path:
 def leftovers(store: Path) -> list[str]:
     """Whatever a pull left in the store beside published files and locks."""
     return [path.name for path in (store / ".pulls").glob("*") if path.suffix != ".lock"]
+
+
+@pytest.fixture
+def no_pip(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wheel is there at once, as if pip had brought it."""
+
+    def bring(entry: Entry, workplace: Path, *, on_progress: Callable[[Progress], None]) -> Path:
+        return Path(shutil.copy(wheel, workplace))
+
+    monkeypatch.setattr("tokenglass.hub.lookup.download_wheel", bring)
+
+
+def fail_if_called(*_: object, **__: object) -> Path:
+    """Takes the place of the download where none may happen."""
+    raise AssertionError("nothing should be downloaded here")
