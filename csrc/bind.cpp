@@ -190,6 +190,7 @@ class Linear {
         : cpu_(cpu), owners_(matrices), exact_(exact), add_(add) {
         require(!matrices.empty(), "a product needs a matrix");
         for (auto& m : matrices) {
+            require(m && m->rows < (1 << 24) - width_, m ? "the product is too wide" : "a product needs a matrix");
             require(m->cols == matrices[0]->cols, "matrices of one product must have the same columns");
             views_.push_back(m->view());
             views_.back().out_offset = width_;
@@ -198,7 +199,6 @@ class Linear {
             needs_int8_ |= m->kind != TG_F32 && !exact;
             num_bytes_ += m->num_bytes;
         }
-        require(width_ < (1 << 24), "the product is too wide");
         cols_ = matrices[0]->cols;
         // Blocks of about 24 KiB of weights, at least a few for each thread.
         const int by_bytes = std::max(1, (int)(24576 / std::max<size_t>(1, matrices[0]->bytes_per_panel)));
@@ -315,8 +315,8 @@ struct Heads {
 
 class RopeStore {
   public:
-    RopeStore(CpuPointer cpu, Array<float, 3> cos_sin, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads, nb::object owner)
-        : cpu_(cpu), at_(pages, layer, heads), cos_sin_(cos_sin.data()), context_((int)cos_sin.shape(0)), owner_(std::move(owner)) {
+    RopeStore(CpuPointer cpu, Array<float, 3> cos_sin, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads)
+        : cpu_(cpu), at_(pages, layer, heads), cos_sin_(cos_sin), context_((int)cos_sin.shape(0)) {
         require(cos_sin.shape(1) == 2 && (int)cos_sin.shape(2) * 2 == pages->head_dim, "cos_sin must be [context, 2, head_dim / 2]");
     }
     void operator()(Rows& qkv, const Batch& batch) {
@@ -325,7 +325,7 @@ class RopeStore {
         qkv.is_quantised = false;
         Timed timed(*cpu_);
         WithoutGil gil(qkv.count);
-        const tg_rope_job job{qkv.data.get(), at_.pages->layer(at_.layer), cos_sin_, batch.page_table.data(), batch.sequence.data(),
+        const tg_rope_job job{qkv.data.get(), at_.pages->layer(at_.layer), cos_sin_.data(), batch.page_table.data(), batch.sequence.data(),
                               batch.position.data(), batch.table_width, qkv.width, at_.heads, at_.pages->kv_heads,
                               at_.pages->head_dim, at_.pages->half};
         cpu_->each_row(qkv.count, 16, [&](int row) { cpu_->ops.rope_store(&job, row); });
@@ -334,9 +334,8 @@ class RopeStore {
   private:
     CpuPointer cpu_;
     Heads at_;
-    const float* cos_sin_;
+    Array<float, 3> cos_sin_;  // keeps the table alive
     int context_;
-    nb::object owner_;  // keeps cos_sin alive
 };
 
 class Attention {
@@ -344,7 +343,8 @@ class Attention {
     Attention(CpuPointer cpu, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads, int64_t context, float scale)
         : cpu_(cpu), at_(pages, layer, heads), context_((int)context), scale_(scale) {
         require(context > 0 && context < (1 << 24), "context must be positive");
-        max_rows_by_span_ = 4 * cpu->threads.num_threads() / pages->kv_heads + 1;
+        // The partials belong to `cpu`, so only steps that keep the lock may use them.
+        max_rows_by_span_ = std::min(4 * cpu->threads.num_threads() / pages->kv_heads + 1, kReleaseRows - 1);
         cpu_->partials((size_t)max_rows_by_span_ * at_.heads * spans(context_ - 1) * (pages->head_dim + 2));
     }
     void operator()(const Rows& qkv, const Batch& batch, Rows& out) {
@@ -440,11 +440,13 @@ NB_MODULE(_native, m) {
     m.def("rope_table", [](Array<float, 1> inverse_frequency, int64_t context) {
         require(context > 0 && context < (1 << 24) && inverse_frequency.size() > 0, "context must be positive");
         const size_t half = inverse_frequency.size();
+        for (size_t i = 0; i < half; i++) require(std::fabs(inverse_frequency.data()[i]) <= 1e6f, "a frequency must be a finite number");
         float* table = new float[(size_t)context * 2 * half];
         nb::capsule owner(table, [](void* p) noexcept { delete[] static_cast<float*>(p); });
         fill_rope_table(inverse_frequency.data(), (int)half, (int)context, table);
         return nb::ndarray<nb::numpy, float, nb::ndim<3>>(table, {(size_t)context, 2, half}, owner);
-    });
+    },
+    "inverse_frequency"_a.noconvert(), "context"_a);
 
     nb::class_<Cpu>(m, "Cpu")
         .def("__init__",
@@ -471,7 +473,7 @@ NB_MODULE(_native, m) {
 
     nb::class_<Matrix>(m, "Matrix")
         .def(nb::init<CpuPointer, const std::string&, Array<uint8_t, 1>, int64_t, int64_t, std::optional<Array<int32_t, 1>>>(), "cpu"_a,
-             "format"_a, "raw"_a, "rows"_a, "cols"_a, "order"_a = nb::none())
+             "format"_a, "raw"_a.noconvert(), "rows"_a, "cols"_a, "order"_a.noconvert() = nb::none())
         .def_ro("rows", &Matrix::rows)
         .def_ro("cols", &Matrix::cols)
         .def_ro("num_bytes", &Matrix::num_bytes);
@@ -491,7 +493,8 @@ NB_MODULE(_native, m) {
                  require((int)values.shape(1) == self.width, "values have another width");
                  self.set_count((int64_t)values.shape(0));
                  std::copy(values.data(), values.data() + values.size(), self.data.get());
-             })
+             },
+             "values"_a.noconvert())
         .def("quantised", [](nb::handle_t<Rows> self) {
             Rows& r = nb::cast<Rows&>(self);
             require(r.is_quantised, "these rows have not been quantised");
@@ -514,8 +517,9 @@ NB_MODULE(_native, m) {
         });
 
     nb::class_<Batch>(m, "Batch")
-        .def(nb::init<Array<int32_t, 1>, Array<int32_t, 1>, Array<int32_t, 1>, Array<int32_t, 2>, Array<int32_t, 1>>(), "ids"_a,
-             "position"_a, "sequence"_a, "page_table"_a, "output_rows"_a)
+        .def(nb::init<Array<int32_t, 1>, Array<int32_t, 1>, Array<int32_t, 1>, Array<int32_t, 2>, Array<int32_t, 1>>(),
+             "ids"_a.noconvert(), "position"_a.noconvert(), "sequence"_a.noconvert(), "page_table"_a.noconvert(),
+             "output_rows"_a.noconvert())
         .def_prop_ro("rows", &Batch::rows);
 
     nb::class_<Embedding>(m, "Embedding")
@@ -528,15 +532,12 @@ NB_MODULE(_native, m) {
         .def_prop_ro("num_bytes", &Linear::num_bytes)
         .def("read_all", &Linear::read_all);
     nb::class_<RMSNorm>(m, "RMSNorm")
-        .def(nb::init<CpuPointer, Array<float, 1>, float>(), "cpu"_a, "weight"_a, "eps"_a)
+        .def(nb::init<CpuPointer, Array<float, 1>, float>(), "cpu"_a, "weight"_a.noconvert(), "eps"_a)
         .def("__call__", &RMSNorm::operator(), "x"_a, "out"_a);
     nb::class_<SwiGLU>(m, "SwiGLU").def(nb::init<CpuPointer>(), "cpu"_a).def("__call__", &SwiGLU::operator(), "gate_up"_a, "out"_a);
     nb::class_<RopeStore>(m, "RopeStore")
-        .def("__init__",
-             [](RopeStore* self, CpuPointer cpu, nb::object cos_sin, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads) {
-                 new (self) RopeStore(cpu, nb::cast<Array<float, 3>>(cos_sin), pages, layer, heads, cos_sin);
-             },
-             "cpu"_a, "cos_sin"_a, "pages"_a, "layer"_a, "heads"_a)
+        .def(nb::init<CpuPointer, Array<float, 3>, std::shared_ptr<KVPages>, int64_t, int64_t>(), "cpu"_a, "cos_sin"_a.noconvert(),
+             "pages"_a, "layer"_a, "heads"_a)
         .def("__call__", &RopeStore::operator(), "qkv"_a, "batch"_a);
     nb::class_<Attention>(m, "Attention")
         .def(nb::init<CpuPointer, std::shared_ptr<KVPages>, int64_t, int64_t, int64_t, float>(), "cpu"_a, "pages"_a, "layer"_a,
