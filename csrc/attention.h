@@ -58,7 +58,7 @@ inline void span_partial(const tg_attention_job* job, const int32_t* table, int 
             int seen = count[i] - p;
             seen = seen < 0 ? 0 : seen > TG_PAGE ? TG_PAGE : seen;
             s[i] = f_keep_first(f_mul(s[i], f_set(job->scale)), seen, -INFINITY);
-            largest[i] = f_max(largest[i], s[i]);
+            largest[i] = f_max(s[i], largest[i]);  // NaN is never the largest
             f_store(out.scores + i * TG_SPAN + p, s[i]);
         }
     }
