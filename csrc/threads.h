@@ -78,8 +78,8 @@ class Threads {
 
     static int blocks_of(uint64_t queue) { return (int)(queue >> 20 & 0xfffff); }
     static int next_of(uint64_t queue) { return (int)(queue & 0xfffff); }
-    bool has_block() const {
-        const uint64_t queue = queue_.load(std::memory_order_acquire);
+    bool has_block() const {  // in one order with sleepers_: a thread that goes to sleep has seen the newest job
+        const uint64_t queue = queue_.load(std::memory_order_seq_cst);
         return next_of(queue) < blocks_of(queue);
     }
 
