@@ -4,7 +4,10 @@
 // also says how many blocks its generation has, a late thread can never run a block twice or of a job that has ended. The caller
 // works too, so it can finish alone when the others get no processor. Waiting spins for some 40 microseconds (the gap between two
 // operations of a step is shorter) and then sleeps on a futex (std::atomic::wait).
+// A forked child has no other threads: there the caller works alone.
 #pragma once
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -108,9 +111,14 @@ class Threads {
     }
 
     void start() {
+        process_ = getpid();
         for (int i = 1; i < num_threads_; i++) workers_.emplace_back([this] { loop(); });
     }
     void stop() {
+        if (!workers_.empty() && getpid() != process_) {  // the threads stayed with the parent: nothing to join or detach
+            new std::vector<std::thread>(std::move(workers_));
+            return;
+        }
         stopping_.store(true, std::memory_order_seq_cst);
         bell_.fetch_add(1, std::memory_order_seq_cst);
         bell_.notify_all();
@@ -120,6 +128,7 @@ class Threads {
     const int num_threads_;
     std::mutex busy_;
     std::vector<std::thread> workers_;
+    pid_t process_ = 0;  // that has these workers
     uint64_t generation_ = 0;
     Function function_ = nullptr;
     const void* context_ = nullptr;
