@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from tokenglass import kernels
 from tokenglass.engine.request import Piece, Request, Sequence
 from tokenglass.engine.scheduler import Scheduler
 from tokenglass.models.batch import Batch
@@ -18,8 +19,14 @@ from tokenglass.tokens import Tokenizer
 
 
 class Model(Protocol):
-    """What the loop needs of a model."""
+    """What the loop needs of a model: `forward`. The rest says what runs and what one token must read."""
 
+    notes: list[str]
+
+    @property
+    def cpu(self) -> kernels.Cpu: ...
+    @property
+    def products(self) -> list[kernels.Linear]: ...
     def forward(self, batch: Batch) -> Scores: ...
 
 

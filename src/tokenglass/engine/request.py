@@ -44,15 +44,6 @@ class Request:
             raise ParameterError("stop", "must not hold an empty string: it would end every answer at once")
 
 
-@dataclass(frozen=True)
-class Piece:
-    """What one step added to a request: text (whole characters, maybe none yet) and the ids it drew."""
-
-    text: str
-    token_ids: tuple[int, ...] = ()
-    finish_reason: FinishReason | None = None
-
-
 @dataclass
 class Timings:
     """Counts and seconds of one request. Prefill ends when the first token is chosen; decode is every step
@@ -64,7 +55,7 @@ class Timings:
     forward_passes: int = 0
     submitted_s: float = 0.0  # on the clock of time.perf_counter
     first_token_s: float = 0.0
-    finished_s: float = 0.0
+    finished_s: float = 0.0  # the newest token, and so at last the end
 
     @property
     def time_to_first_token_s(self) -> float:
@@ -87,6 +78,19 @@ class Timings:
     def tokens_per_s(self) -> float:
         """Output tokens over the whole time from submission to the end."""
         return self.output_tokens / max(self.finished_s - self.submitted_s, 1e-9)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one step added to a request: text (whole characters, maybe none yet) and the ids it drew.
+
+    timings: the request's counts so far, one record that all its pieces share.
+    """
+
+    text: str
+    token_ids: tuple[int, ...] = ()
+    finish_reason: FinishReason | None = None
+    timings: Timings = field(default_factory=lambda: Timings(0), compare=False, repr=False)
 
 
 class Sequence:
@@ -115,6 +119,7 @@ class Sequence:
         timings = self.timings
         if timings.output_tokens == 0:
             timings.first_token_s = now_s
+        timings.finished_s = now_s
         timings.output_tokens += 1
         self.ids.append(token_id)
         is_end = is_end and not self.request.ignore_end
@@ -127,11 +132,10 @@ class Sequence:
             shown += self.stop.flush()
         if is_stopped or is_last:
             self.finish_reason = "stop" if is_stopped or is_end else "length"
-            timings.finished_s = now_s
-        self.pieces.append(Piece(shown, (token_id,), self.finish_reason))
+        self.pieces.append(Piece(shown, (token_id,), self.finish_reason, timings))
 
     def end_empty(self, now_s: float) -> None:
         """Ends a request that asked for no tokens."""
         self.finish_reason = "length"
         self.timings.first_token_s = self.timings.finished_s = now_s
-        self.pieces.append(Piece("", (), "length"))
+        self.pieces.append(Piece("", (), "length", self.timings))
