@@ -1,0 +1,1 @@
+"""Tests of `tokenglass.tokens`; `vocabularies`, `templates` and `corpus` are their material."""

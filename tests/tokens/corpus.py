@@ -50,7 +50,8 @@ SPACES = (
     "\u00a0", "\u3000", "\u2009", "\u200b", "\u2028", "\x0b", "\x0c", "\x85", "",
 )  # fmt: skip
 CONTROLS = (
-    "\x00", "\x01", "\x07", "\x08", "\x1b[31m", "\x7f", "\x9f", "\ufeff", "\ufffd", "\ufffe", "\U0010ffff", "\ue000",
+    "\x00", "\x01", "\x07", "\x08", "\x1b[31m", "\x7f", "\x9f", "\ufeff", "\ufffd", "\ufffe",
+    "\U0010ffff", "\ue000",
 )  # fmt: skip
 MARKS = (
     "e\u0301",
@@ -64,7 +65,8 @@ MARKS = (
     "か\u3099",
 )
 CONTROL_TOKENS = (
-    "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|im_", "end|>", "<file_sep>", "<s>", "</s>", "<0x0A>", "[INST]",
+    "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|im_", "end|>", "<file_sep>", "<s>", "</s>",
+    "<0x0A>", "[INST]",
 )  # fmt: skip
 
 

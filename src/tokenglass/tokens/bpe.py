@@ -35,13 +35,7 @@ def build_byte_level(
     from tokenizers import normalizers
 
     pairs = [tuple(merge.split(" ")) for merge in _decoded(path, "merges", merges)]
-    wrong = next((i for i, pair in enumerate(pairs) if len(pair) != 2), None)
-    if wrong is not None:
-        raise ModelFileError(
-            path, "tokenizer.ggml.merges", f"merge {wrong} is {merges[wrong][:64]!r}, not two tokens"
-        )
-    pairs = [pair for pair in pairs if pair[0] + pair[1] not in vocabulary.control]
-    model = _bpe(path, _ids(vocabulary), pairs, ignore_merges=pre_tokenizer.ignore_merges)
+    model = _bpe(path, vocabulary, _ids(vocabulary), pairs, ignore_merges=pre_tokenizer.ignore_merges)
     tokenizer = tokenizers.Tokenizer(model)
     if pre_tokenizer.nfc:
         tokenizer.normalizer = normalizers.NFC()
@@ -70,7 +64,7 @@ def build_sentencepiece(
     }
     pairs = _pairs_by_score(ids, reachable, scores)
     tokenizer = tokenizers.Tokenizer(
-        _bpe(path, ids, pairs, unk_token=unknown, fuse_unk=True, byte_fallback=True)
+        _bpe(path, vocabulary, ids, pairs, unk_token=unknown, fuse_unk=True, byte_fallback=True)
     )
     spaces = [normalizers.Replace(" ", SPACE_MARK)]
     prefix = [normalizers.Prepend(SPACE_MARK)] if vocabulary.add_space_prefix else []
@@ -94,14 +88,20 @@ def _decoded(path: Path, key: str, strings: StringArray) -> list[str]:
 
 
 def _bpe(
-    path: Path, ids: dict[str, int], pairs: list[tuple[str, ...]], **options: object
+    path: Path, vocabulary: Vocabulary, ids: dict[str, int], pairs: list[tuple[str, ...]], **options: object
 ) -> tokenizers.models.BPE:
+    """The model, without merges into control tokens. Merges are looked at only if the library refuses them."""
     from tokenizers import models
 
     try:
         return models.BPE(vocab=ids, merges=pairs, **options)  # type: ignore[arg-type]
     except Exception as error:  # noqa: BLE001 (the library raises nothing narrower)
-        raise ModelFileError(path, "tokenizer.ggml.merges", f"does not fit the tokens: {error}") from None
+        kept = [pair for pair in pairs if "".join(pair) not in vocabulary.control]
+        if len(kept) < len(pairs):
+            return _bpe(path, vocabulary, ids, kept, **options)
+        wrong = next((i for i, pair in enumerate(pairs) if len(pair) != 2), None)
+        problem = f"do not fit the tokens: {error}" if wrong is None else f"merge {wrong} is not two tokens"
+        raise ModelFileError(path, "tokenizer.ggml.merges", problem) from None
 
 
 def _cuts(pre_tokenizer: PreTokenizer) -> tokenizers.pre_tokenizers.PreTokenizer:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from tokenglass.errors import ChatTemplateError, ParameterError
-from tokenglass.tokens.origin import NEVER, ControlTexts, Disguise, TemplateWords, characters
+from tokenglass.tokens.origin import ControlTexts, Disguise, TemplateWords, characters
 from tokenglass.tokens.template_process import TemplateProcess
 
 KNOWN_ROLES = frozenset(
@@ -36,33 +35,39 @@ class Span:
 
 @dataclass(frozen=True)
 class RenderedChat:
-    """A chat as the model will read it. `segments` is what gets encoded; `spans` is for the eye.
-
-    Space after a user's character counts as the user's. Where the template looks into the text, words that it
-    looks for ("</think>") count as its own. With `is_traced` false it changed the text on its way (`upper`),
-    and only the punctuation of control tokens was followed: the rest counts as the template's.
-    """
+    """A chat as the model will read it. `segments` is what gets encoded; `spans()` is for the eye."""
 
     text: str
     segments: tuple[tuple[str, int | None], ...]  # text between control tokens, or a control token and its id
-    is_traced: bool
-    origins: str  # as long as text: "u" user, "t" template
+    is_traced: bool  # every character of the user's was followed through the template
+    disguised: str  # as long as `text`
+    disguise: Disguise
 
-    @property
-    def spans(self) -> tuple[Span, ...]:
-        return tuple(self._spans())
+    def spans(self) -> list[Span]:
+        """The text by origin, in order.
 
-    def _spans(self) -> Iterator[Span]:
-        at = 0
+        Space after a user's character counts as the user's. Where the template looks into the text, words it
+        looks for ("</think>") count as its own. With `is_traced` false it changed the text (`upper`) and only
+        punctuation was followed: the rest counts as the template's.
+        """
+        spans, at = [], 0
         for text, token_id in self.segments:
             if token_id is not None:
-                yield Span(text, "control", token_id)
-            for origin, run in groupby(
-                range(at, at + len(text)) if token_id is None else (), self.origins.__getitem__
-            ):
-                indices = list(run)
-                yield Span(self.text[indices[0] : indices[-1] + 1], "user" if origin == "u" else "template")
+                spans.append(Span(text, "control", token_id))
+            else:
+                spans += self._by_origin(text, self.disguised[at : at + len(text)])
             at += len(text)
+        return spans
+
+    def _by_origin(self, text: str, disguised: str) -> Iterator[Span]:
+        start = 0
+        is_user = [self.disguise.hides(char) for char in disguised]
+        for i in range(1, len(text) + 1):
+            if i < len(text) and text[i].isspace():
+                is_user[i] = is_user[i - 1]
+            if i == len(text) or is_user[i] != is_user[start]:
+                yield Span(text[start:i], "user" if is_user[start] else "template")
+                start = i
 
 
 class ChatTemplate:
@@ -127,30 +132,22 @@ class ChatTemplate:
         chars = characters(user)
         taken = chars | characters([*fixed.values(), self.source, *self._control.ids])
         visible = {char for char in chars if not char.isspace()}  # templates trim and split at spaces
-        strict, usual = replace(self._words, literals=NEVER), self._words
-        symbols = self._control.symbols() & visible
-        for hidden, words in ((visible, strict), (visible, usual), (symbols, usual)):  # the strictest first
+        strict, usual = self._words.only_keys(), self._words
+        hinges = self._control.hinges(visible)
+        for hidden, words in ((visible, strict), (visible, usual), (hinges, usual)):  # the strictest first
             disguise = Disguise(hidden, taken, words)
-            disguised = disguise.put_on(user)
+            disguised = {name: disguise.put_on(value) for name, value in user.items()}
             for message, role in zip(disguised["messages"], roles, strict=True):
                 message["role"] = role
             plain_text, disguised_text = self._process.render([{**user, **fixed}, {**disguised, **fixed}])
             if disguise.take_off(disguised_text) == plain_text:
-                return self._rendered(plain_text, disguised_text, disguise, hidden is visible)
+                parts = self._control.split(disguised_text)
+                segments = tuple((plain_text[start:end], token_id) for start, end, token_id in parts)
+                return RenderedChat(plain_text, segments, hidden is visible, disguised_text, disguise)
         raise ChatTemplateError(
             "The chat template changes the messages so that its control tokens cannot be told from user text",
             remedy="Take the control tokens' punctuation out of the messages",
         )
-
-    def _rendered(self, text: str, disguised: str, disguise: Disguise, is_traced: bool) -> RenderedChat:
-        segments = tuple(
-            (text[start:end], token_id) for start, end, token_id in self._control.split(disguised)
-        )
-        origins, last = [], "t"
-        for char in disguised:
-            last = last if char.isspace() else "u" if disguise.hides(char) else "t"
-            origins.append(last)
-        return RenderedChat(text, segments, is_traced, "".join(origins))
 
 
 def _checked_role(message: object, index: int, control: ControlTexts) -> str:

@@ -9,8 +9,9 @@ the user's strings replaced by a disguise, a private-use character that occurs n
 If taking the disguises off gives the first text again, each character's origin is known, and a control token
 is one only where the disguised text spells it out. If not, the template has looked at the text itself
 (`content.upper()`, `"</think>" in content`). Then a lighter disguise is tried (`chat.py`): first without the
-words the template looks for, then only on the punctuation that every control token needs. If none fits, the
-chat is refused. Left to the template is only what no user character of a control token took part in.
+words the template looks for, then only on punctuation, which every control token needs. If none fits, the
+chat is refused. So a control token can hold characters of the user's only if the template writes punctuation
+around them, or makes punctuation out of their letters; none we know of does.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class ControlTexts:
         self._ends = {text[-n:] for text in self.ids for n in range(1, len(text))}
 
     def split(self, text: str) -> Iterator[tuple[int, int, int | None]]:
-        """(start, end, id) of each control token, the longest where several begin, and of the text between."""
+        """(start, end, id) of each control token, the longest where several begin, and the text between."""
         last = 0
         for found in self._any.finditer(text):
             if found.start() > last:
@@ -53,29 +54,39 @@ class ControlTexts:
             or any(text[-n:] in self._beginnings or text[:n] in self._ends for n in range(1, len(text)))
         )
 
-    def symbols(self) -> set[str]:
-        """At least one character of each control token: its punctuation, or all of it where there is none."""
-        symbols: set[str] = set()
-        for text in self.ids:
-            visible = {char for char in text if not char.isspace()}
-            symbols |= {char for char in visible if not char.isalnum()} or visible
-        return symbols
+    def hinges(self, chars: set[str]) -> set[str]:
+        """Those of `chars` without which they cannot spell a control token: whatever is no letter or digit.
+
+        Where a control token has only letters and digits, they count too, in either case.
+        """
+        bare = "".join(text for text in self.ids if all(char.isalnum() or char.isspace() for char in text))
+        return {char for char in chars if not char.isalnum() or char in bare.lower() or char in bare.upper()}
 
 
 @dataclass(frozen=True)
 class TemplateWords:
     """What a template may look for in a user's strings; left as it is where it would not work otherwise."""
 
-    names: frozenset[str]  # identifiers and short literals: keys like "content" are among them
-    literals: re.Pattern[str]  # string literals that cannot be part of a control token, longest first
+    keys: frozenset[str]  # as keys of objects: identifiers and literals, "content" among them
+    values: frozenset[str]  # as whole strings: identifiers
+    literals: re.Pattern[str]  # anywhere: literals that cannot be part of a control token, longest first
 
     @classmethod
     def of(cls, source: str, control: ControlTexts) -> TemplateWords:
+        """The words of a template; `source` is its text."""
         literals = {
             text for literal in _literals(source) for text in (literal, literal.strip()) if text.strip()
         }
-        names = frozenset(re.findall(r"\w+", source)) | literals
-        return cls(names, _any_of(text for text in literals if len(text) > 1 and not control.overlap(text)))
+        names = frozenset(re.findall(r"\w+", source))
+        return cls(
+            names | literals,
+            names,
+            _any_of(text for text in literals if len(text) > 1 and not control.overlap(text)),
+        )
+
+    def only_keys(self) -> TemplateWords:
+        """Without the words that may stand in values."""
+        return TemplateWords(self.keys, frozenset(), NEVER)
 
 
 class Disguise:
@@ -97,7 +108,7 @@ class Disguise:
             return [self.put_on(item) for item in value]
         if isinstance(value, dict):
             return {
-                key if key in self._words.names else self._text(key): self.put_on(item)
+                key if key in self._words.keys else self._text(key): self.put_on(item)
                 for key, item in value.items()
             }
         return value
@@ -109,6 +120,8 @@ class Disguise:
         return char in self._disguises
 
     def _text(self, text: str) -> str:
+        if text in self._words.values:
+            return text
         pieces, last = [], 0
         for word in self._words.literals.finditer(text):
             pieces += [text[last : word.start()].translate(self._on), word.group()]

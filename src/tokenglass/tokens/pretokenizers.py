@@ -29,9 +29,9 @@ GPT4O = rf"{_CASED[0]}{_APOSTROPHE}?|{_CASED[1]}{_APOSTROPHE}?|\p{{N}}{{1,3}}|{_
 TEKKEN = rf"{_CASED[0]}|{_CASED[1]}|\p{{N}}|{_SLASH_MARKS}|{_SPACES}"
 _GPT2_REGEX = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"
 _CJK = "[一-龥ࠀ-一가-퟿]+"
-_DEEPSEEK_LETTERS = (
-    r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼι"
-    "ῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+"
+_DEEPSEEK_LETTERS = (  # cased letters; \x{...}: those that Unicode normalisation would change
+    r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-\x{1F7D}ᾀ-ᾴᾶ-ᾼ\x{1FBE}"
+    r"ῂ-ῄῆ-ῌῐ-\x{1FD3}ῖ-\x{1FDB}ῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤ\x{2126}ℨ\x{212A}-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+"
 )
 _DEEPSEEK3_WORDS = (
     r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
@@ -63,12 +63,15 @@ PRE_TOKENIZERS: dict[str, PreTokenizer] = {
         "smollm starcoder refact command-r codeshell exaone minerva-7b", PreTokenizer((DIGITS, GPT2_WORDS))
     ),
     **_named("falcon", PreTokenizer((r"[\p{P}\$\+<=>\^~\|`]+", _GPT2_REGEX, "[0-9][0-9][0-9]"))),
-    **_named("llama-bpe llama3 llama-v3 falcon3", PreTokenizer((LLAMA3,), ignore_merges=True, add_bos=True)),
+    **_named(
+        "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2",
+        PreTokenizer((LLAMA3,), ignore_merges=True, add_bos=True),
+    ),
     **_named("dbrx smaug-bpe chatglm-bpe glm4", PreTokenizer((LLAMA3,))),
-    **_named("qwen2 deepseek-r1-qwen megrez", PreTokenizer((QWEN2,), nfc=True)),
+    **_named("qwen2 deepseek-r1-qwen megrez kormo f2llmv2", PreTokenizer((QWEN2,), nfc=True)),
     **_named("stablelm2 grok-2 hunyuan solar-open", PreTokenizer((QWEN2,))),
     **_named("qwen35", PreTokenizer((QWEN35,), nfc=True)),
-    **_named("gpt-4o llama4", PreTokenizer((GPT4O,))),
+    **_named("gpt-4o llama4 kanana2 talkie minimax-m2", PreTokenizer((GPT4O,))),
     **_named("tekken", PreTokenizer((TEKKEN,), ignore_merges=True, add_bos=True)),
     **_named(
         "deepseek-llm",

@@ -34,7 +34,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin.buffer:
         reply = answer(json.loads(line))
-        sys.stdout.buffer.write(json.dumps(reply).encode() + b"\n")
+        sys.stdout.buffer.write(json.dumps(reply, ensure_ascii=False).encode(errors="replace") + b"\n")
         sys.stdout.buffer.flush()
 
 
@@ -64,7 +64,6 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             text = environment.render_template("chat", **context)
             if len(text) > request["max_chars"]:
                 return {"error": f"it wrote {len(text)} characters, and {request['max_chars']} are allowed"}
-            text.encode()
             texts.append(text)
     except Refused as refusal:
         return {"refused": str(refusal)}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokenglass.errors import ModelFileError
+from tokenglass.errors import ModelFileError, ParameterError
 from tokenglass.formats import GGUFFile, StringArray
 from tokenglass.tokens import stream
 from tokenglass.tokens.bpe import build_byte_level, build_sentencepiece
@@ -92,8 +92,10 @@ class Tokenizer:
 
         `bos`: begin with the model's BOS token; None does what the model file says. Never twice.
         `control`: control tokens written in the text become control tokens; otherwise they are plain text.
-        ParameterError: the text has lone surrogates.
+        ParameterError: half a surrogate pair in the text; BOS wanted from a model that has none.
         """
+        if bos and self.vocabulary.bos_id is None:
+            raise ParameterError("bos", "cannot be true: the model has no BOS token")
         check_text(text, "text")
         parts = self._control.split(text) if control else [(0, len(text), None)]
         return self._joined([(text[start:end], token_id) for start, end, token_id in parts], bos)
