@@ -1,0 +1,83 @@
+"""The command `tokenglass`: finds the verb, and turns whatever goes wrong into one line and an exit status.
+
+    0    done                                  130  stopped with Ctrl-C
+    1    could not be done                     141  the reader of our output went away (`| head -1`)
+    2    asked for something that cannot be
+
+A verb is a module of this package with `main(arguments) -> exit status`, imported only when it is called.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from tokenglass import __version__
+from tokenglass.cli import output
+from tokenglass.errors import TokenglassError, UsageError
+
+VERBS = {
+    "run": "answer a prompt, or continue a text, with a model on this machine",
+    "bench": "measure this machine: tokens per second and the share of what memory allows",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command line and returns its exit status. A user's mistake is printed, never raised."""
+    output.prepare_streams()
+    try:
+        try:
+            return dispatch(sys.argv[1:] if arguments is None else arguments)
+        except TokenglassError as error:
+            output.say(f"tokenglass: {error}")
+            return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        output.abandon_streams()
+        return 141
+
+
+def dispatch(arguments: list[str]) -> int:
+    """Calls the verb that the first argument names."""
+    match arguments:
+        case [verb, *rest] if verb in VERBS:
+            status: int = import_module(f"tokenglass.cli.{verb}").main(rest)
+        case ["--version" | "-V"]:
+            output.write(f"tokenglass {__version__}\n")
+            status = 0
+        case [] | ["--help" | "-h" | "help"]:
+            output.write(usage())
+            status = 0
+        case [other, *_]:
+            raise UsageError(
+                f"there is no command {other!r}", remedy=f"{suggestion(other)}See tokenglass --help"
+            )
+    return status
+
+
+def usage() -> str:
+    """The overview that `tokenglass --help` prints."""
+    lines = [f"  {verb:7}{what}" for verb, what in VERBS.items()]
+    return "\n".join(
+        [
+            "usage: tokenglass COMMAND [options]",
+            "",
+            "A glass-box LLM engine: fast enough to serve, clear enough to see every next token.",
+            "",
+            *lines,
+            "",
+            "tokenglass COMMAND --help says what a command takes; tokenglass --version, which one this is.",
+            "",
+        ]
+    )
+
+
+def suggestion(word: str) -> str:
+    """What may have been meant, as a sentence, or nothing."""
+    if word.startswith("-"):
+        return f"Options follow the command: tokenglass run {word} … "
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, VERBS, n=1)
+    return f"Did you mean {near[0]}? " if near else f'To answer a prompt: tokenglass run "{word}". '
