@@ -36,6 +36,7 @@ TABLE: dict[str, tuple[int, set[str]]] = {
     "bench": (10, {"engine", "client", "fit"}),
 }
 TABLE["cli"] = (11, set(TABLE))
+TABLE["__main__"] = (12, {"cli"})
 
 # The package itself (`from tokenglass import __version__`) holds the public names; it is above the engine.
 TABLE[""] = (7, {"engine", "hub", "sampling", "tokens"})
