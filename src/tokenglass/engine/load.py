@@ -46,7 +46,9 @@ def load(
     if kv not in ("f16", "f32"):
         raise ParameterError("kv", f"must be f16 or f32, not {kv!r}")
     check_integer("max_rows", max_rows, 1, 1 << 16)
-    cpu = kernels.cpu(num_threads if num_threads is not None else default_threads(), isa)
+    num_threads = default_threads() if num_threads is None else num_threads
+    check_integer("num_threads", num_threads, 1, 1024)
+    cpu = kernels.cpu(num_threads, isa)
     with GGUFFile.open(path) as file:
         architecture = architecture_of(file)
         window = read_config(file).context_length
