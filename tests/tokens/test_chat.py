@@ -87,9 +87,9 @@ def test_generation_prompt_and_further_variables(chat_templates: dict[str, ChatT
     qwen = chat_templates["qwen"]
     assert qwen.render([USER], add_generation_prompt=False).text.endswith("<|im_end|>\n")
     assert qwen.render([USER], variables={"enable_thinking": False}).text.endswith("</think>\n\n")
-    assert not qwen.render(
-        [USER], variables={"bos_token": "x", "add_generation_prompt": False}
-    ).text.endswith("x")
+    for name in ("bos_token", "messages", "tools", "add_generation_prompt"):
+        with pytest.raises(ParameterError, match=rf"variables\.{name} is set from elsewhere"):
+            qwen.render([USER], variables={name: "x"})
 
 
 def test_the_template_refuses_with_its_own_words(chat_templates: dict[str, ChatTemplate]) -> None:

@@ -90,7 +90,7 @@ def _decoded(path: Path, key: str, strings: StringArray) -> list[str]:
 def _bpe(
     path: Path, vocabulary: Vocabulary, ids: dict[str, int], pairs: list[tuple[str, ...]], **options: object
 ) -> tokenizers.models.BPE:
-    """The model, without merges into control tokens. Merges are looked at only if the library refuses them."""
+    """The model, without merges into control tokens: the library refuses those, and only then we look."""
     from tokenizers import models
 
     try:

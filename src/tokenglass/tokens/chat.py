@@ -17,9 +17,7 @@ from tokenglass.errors import ChatTemplateError, ParameterError
 from tokenglass.tokens.origin import ControlTexts, Disguise, TemplateWords, characters
 from tokenglass.tokens.template_process import TemplateProcess
 
-KNOWN_ROLES = frozenset(
-    ("system", "developer", "user", "assistant", "model", "tool", "function", "ipython"),
-)
+KNOWN_ROLES = {"system", "developer", "user", "assistant", "model", "tool", "function", "ipython"}
 MAX_DEPTH = 64  # of lists and objects inside a message
 REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
 
@@ -112,7 +110,8 @@ class ChatTemplate:
         # '<|im_start|>user\\nhi<|im_end|>\\n'
 
         `variables` are further template variables, for example `{"enable_thinking": False}`.
-        ParameterError: a message is no object, has no usable role, or holds something that is not JSON.
+        ParameterError: a message is no object, has no usable role, or holds something that is not JSON;
+        a variable has a name of ours.
         ChatTemplateError: no template; it refuses these messages (its own words are kept); it is broken or
         without end; it changes user text so that control tokens cannot be told apart.
         """
@@ -123,9 +122,12 @@ class ChatTemplate:
         if self._words is None:
             self._words = TemplateWords.of(self.source, self._control)
         fixed = {**self._special_tokens, "add_generation_prompt": add_generation_prompt}
+        for name in variables or {}:
+            if name in fixed or name in ("messages", "tools"):
+                raise ParameterError(f"variables.{name}", "is set from elsewhere")
         roles = [_checked_role(message, i, self._control) for i, message in enumerate(messages)]
         user = {
-            **{key: _json(value, key) for key, value in (variables or {}).items() if key not in fixed},
+            **{name: _json(value, name) for name, value in (variables or {}).items()},
             "messages": [_without_nulls(message, i) for i, message in enumerate(messages)],
             "tools": None if tools is None else _json(list(tools), "tools"),
         }

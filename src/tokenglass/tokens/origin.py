@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tokenglass.errors import ParameterError
+
 _PRIVATE_USE = (*range(0xF0000, 0xFFFFE), *range(0x100000, 0x10FFFE))  # planes 15 and 16
 NEVER = re.compile(r"(?!)")
 
@@ -32,6 +34,7 @@ class ControlTexts:
         self.ids = {text: token_id for text, token_id in ids.items() if text.strip()}
         self._any = _any_of(self.ids)
         self._joined = "\0".join(self.ids)
+        self._bare = "\0".join(text for text in self.ids if text.replace(" ", "").isalnum())
         self._beginnings = {text[:n] for text in self.ids for n in range(1, len(text))}
         self._ends = {text[-n:] for text in self.ids for n in range(1, len(text))}
 
@@ -59,8 +62,12 @@ class ControlTexts:
 
         Where a control token has only letters and digits, they count too, in either case.
         """
-        bare = "".join(text for text in self.ids if all(char.isalnum() or char.isspace() for char in text))
-        return {char for char in chars if not char.isalnum() or char in bare.lower() or char in bare.upper()}
+        bare = self._bare.lower() + self._bare.upper()
+        return {char for char in chars if not char.isalnum() or char in bare}
+
+    def spelled_by(self, word: str) -> bool:
+        """Could a word of letters and digits be a whole control token, or part of one that has only those?"""
+        return word in self._bare or self._any.search(word) is not None
 
 
 @dataclass(frozen=True)
@@ -79,8 +86,8 @@ class TemplateWords:
         }
         names = frozenset(re.findall(r"\w+", source))
         return cls(
-            names | literals,
-            names,
+            names | literals | {"role"},
+            frozenset(name for name in names if not control.spelled_by(name)),
             _any_of(text for text in literals if len(text) > 1 and not control.overlap(text)),
         )
 
@@ -90,11 +97,16 @@ class TemplateWords:
 
 
 class Disguise:
-    """One disguise for every character of `chars`; none of them occurs in `taken`."""
+    """One disguise for every character of `chars`; none of them occurs in `taken`.
 
-    def __init__(self, chars: Iterable[str], taken: set[str], words: TemplateWords) -> None:
+    ParameterError: too few private-use characters are left, which happens only to whoever uses them all.
+    """
+
+    def __init__(self, chars: set[str], taken: set[str], words: TemplateWords) -> None:
         free = (chr(code) for code in _PRIVATE_USE if chr(code) not in taken)
         pairs = list(zip(sorted(chars), free, strict=False))
+        if len(pairs) < len(chars):
+            raise ParameterError("messages", "have too many different characters to follow each of them")
         self._on = str.maketrans(dict(pairs))
         self._off = str.maketrans({disguise: char for char, disguise in pairs})
         self._disguises = frozenset(disguise for _, disguise in pairs)
