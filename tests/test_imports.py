@@ -26,7 +26,7 @@ TABLE: dict[str, tuple[int, set[str]]] = {
     "cache": (4, set()),
     "sampling": (4, {"kernels", "trace"}),
     "fit": (5, {"models.config", "formats", "hub"}),
-    "engine": (6, {"kernels", "models", "cache", "sampling", "tokens", "trace", "fit", "hub"}),
+    "engine": (6, {"kernels", "formats", "models", "cache", "sampling", "tokens", "trace", "fit", "hub"}),
     "client": (7, {"price"}),
     "rag": (7, {"tokens"}),
     "train": (7, {"models", "tokens", "engine"}),

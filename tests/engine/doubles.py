@@ -1,0 +1,52 @@
+"""A model that says what it is told to: a list of ids, whatever the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tokenglass import kernels
+from tokenglass.cache import PagePool
+from tokenglass.engine import Engine, Request
+from tokenglass.engine.scheduler import Scheduler
+from tokenglass.formats import GGUFFile
+from tokenglass.models.batch import Batch
+from tokenglass.tokens import Tokenizer
+
+
+class ScriptedModel:
+    """After a prompt of `num_prompt` ids the best next token is script[0], then script[1], …"""
+
+    def __init__(self, script: Sequence[int], num_prompt: int, vocab: int) -> None:
+        self.script, self.num_prompt, self.vocab = script, num_prompt, vocab
+        self.batches: list[Batch] = []
+
+    def forward(self, batch: Batch) -> kernels.Logits:
+        self.batches.append(batch)
+        rows = [piece for piece in batch.slices if piece.num_outputs]
+        scores = np.zeros((len(rows), self.vocab), np.float32)
+        for row, piece in enumerate(rows):
+            step = piece.start + len(piece.ids) - self.num_prompt
+            scores[row, self.script[min(step, len(self.script) - 1)]] = 1.0
+        buffer = kernels.Rows(max(1, len(rows)), self.vocab)
+        buffer.fill(scores)
+        return kernels.Logits(kernels.cpu(1), buffer, self.vocab)
+
+
+def scripted_engine(path: Path, script: Sequence[int], *, num_prompt: int = 1, num_pages: int = 8) -> Engine:
+    """An engine with the vocabulary of the file at `path` and a scripted model."""
+    with GGUFFile.open(path) as file:
+        tokenizer = Tokenizer.from_gguf(file)
+    vocabulary = tokenizer.vocabulary
+    scheduler = Scheduler(
+        PagePool(num_pages), vocabulary, context_length=num_pages * 16, max_rows=32, max_running=4
+    )
+    return Engine(ScriptedModel(script, num_prompt, vocabulary.num_tokens), scheduler, tokenizer)
+
+
+def answer(engine: Engine, request: Request) -> tuple[list[str], str | None]:
+    """The texts of all pieces, and why the last one ended."""
+    pieces = list(engine.stream(request))
+    return [piece.text for piece in pieces], pieces[-1].finish_reason

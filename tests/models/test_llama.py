@@ -1,0 +1,114 @@
+"""The llama model on the tiny file: same bits however it is run, and the same bits as its numpy twin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.models.support import all_logits, bind
+from tests.support.tiny_llama import TinyLlama, write_tiny_llama
+from tokenglass import kernels
+from tokenglass.cache.pages import pages_for
+from tokenglass.errors import ModelFileError
+from tokenglass.kernels import reference
+from tokenglass.models.batch import Batch, Slice
+
+IDS = [int(i) for i in np.random.default_rng(7).integers(3, 300, 300)]
+
+
+@pytest.fixture(scope="module")
+def expected(tiny_model_path: Path) -> NDArray[np.float32]:
+    """Logits after each of IDS: one chunk, one thread, the best instruction set."""
+    return all_logits(bind(tiny_model_path, num_threads=1), IDS)
+
+
+@pytest.mark.parametrize("isa", kernels.runnable_isas())
+@pytest.mark.parametrize("num_threads", [1, 2, 3])
+def test_threads_and_instruction_sets_give_the_same_bits(
+    tiny_model_path: Path, expected: NDArray[np.float32], isa: str, num_threads: int
+) -> None:
+    model = bind(tiny_model_path, num_threads=num_threads, isa=isa)
+    assert np.array_equal(all_logits(model, IDS), expected)
+
+
+@pytest.mark.parametrize("chunk", [1, 15, 16, 17, 255, 256, 257])
+def test_chunks_give_the_same_bits(tiny_model_path: Path, expected: NDArray[np.float32], chunk: int) -> None:
+    assert np.array_equal(all_logits(bind(tiny_model_path), IDS, chunk=chunk), expected)
+
+
+def test_a_row_gets_the_same_bits_alone_and_among_others(
+    tiny_model_path: Path, expected: NDArray[np.float32]
+) -> None:
+    model = bind(tiny_model_path, num_pages=128)
+    lengths = [1, 17, 40, 255, 256, 257, 299]
+    slices, page = [], 0
+    for n in lengths:  # each sequence prefilled up to its last token, then all decode together
+        pages = list(range(page, page + pages_for(n)))[::-1]
+        page += len(pages)
+        if n > 1:
+            all_logits(model, IDS[: n - 1], pages=pages)
+        slices.append(Slice([IDS[n - 1]], n - 1, pages))
+    together = model.forward(Batch(tuple(slices))).numpy().copy()
+    assert np.array_equal(together, expected[[n - 1 for n in lengths]])
+
+
+def test_what_lies_in_free_pages_changes_nothing(
+    tiny_model_path: Path, expected: NDArray[np.float32]
+) -> None:
+    model = bind(tiny_model_path)
+    for layer in range(model.pages.layers):
+        model.pages.raw(layer)[:] = 0xFF  # every value NaN
+    assert np.array_equal(all_logits(model, IDS, chunk=37), expected)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("weight_type", ["Q4_0", "Q4_1", "Q8_0", "F32", "F16", "BF16", "Q5_0"])
+def test_the_numpy_twin_gives_the_same_bits(tmp_path: Path, weight_type: str, exact: bool) -> None:
+    path = write_tiny_llama(tmp_path / "m.gguf", weight_type=weight_type, types={"token_embd.weight": "Q8_0"})
+    fast = bind(path, exact=exact, half_kv=not exact)
+    twin = bind(path, exact=exact, half_kv=not exact, ops=reference)
+    assert np.array_equal(all_logits(fast, IDS[:40], chunk=16), all_logits(twin, IDS[:40], chunk=40))
+
+
+def test_an_untied_head_is_used(tmp_path: Path) -> None:
+    tied = bind(write_tiny_llama(tmp_path / "tied.gguf"))
+    untied = bind(write_tiny_llama(tmp_path / "untied.gguf", shape=TinyLlama(tied=False)))
+    assert not np.array_equal(all_logits(tied, IDS[:3]), all_logits(untied, IDS[:3]))
+
+
+def test_types_without_a_kernel_are_said_and_stay_close(tmp_path: Path) -> None:
+    plain = bind(write_tiny_llama(tmp_path / "f.gguf", weight_type="F32"), exact=True)
+    other = bind(write_tiny_llama(tmp_path / "q.gguf", weight_type="Q5_1"), exact=True)
+    assert plain.notes == []
+    assert len(other.notes) == 1
+    assert "Q5_1" in other.notes[0]
+    assert "32-bit" in other.notes[0]
+    a, b = all_logits(plain, IDS[:20]), all_logits(other, IDS[:20])
+    assert np.abs(a - b).max() < 0.2 * np.abs(a).max()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "named"),
+    [
+        ("llama.attention.head_count", 0, "head_count"),
+        ("llama.attention.head_count_kv", 3, "head_count_kv"),
+        ("llama.block_count", 3, "blk.2"),
+        ("llama.block_count", 1 << 30, "block_count"),
+        ("llama.feed_forward_length", 128, "ffn_gate"),
+        ("llama.context_length", 0, "context_length"),
+        ("llama.rope.freq_base", float("nan"), "freq_base"),
+        ("llama.rope.dimension_count", 8, "dimension_count"),
+        ("llama.rope.scaling.type", "yarn", "scaling"),
+        ("llama.expert_count", 8, "expert_count"),
+        ("llama.attention.layer_norm_rms_epsilon", -1.0, "epsilon"),
+    ],
+)
+def test_a_shape_that_does_not_fit_is_refused_by_name(
+    tmp_path: Path, key: str, value: float | str, named: str
+) -> None:
+    path = write_tiny_llama(tmp_path / "bad.gguf", metadata={key: value})
+    with pytest.raises(ModelFileError, match=named):
+        bind(path)

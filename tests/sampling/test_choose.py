@@ -1,0 +1,122 @@
+"""The choice against a numpy oracle that filters whole distributions, and against chi-square."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tokenglass import kernels
+from tokenglass.sampling import Draw, Sampling, choose
+from tokenglass.sampling.choose import choose_row, uniform
+
+CPU = kernels.cpu(1)
+
+
+def logits_of(*rows: list[float]) -> kernels.Logits:
+    values = np.array(rows, np.float32)
+    buffer = kernels.Rows(len(rows), values.shape[1])
+    buffer.fill(values)
+    return kernels.Logits(CPU, buffer, values.shape[1])
+
+
+def expected_distribution(z: NDArray[np.float32], sampling: Sampling) -> NDArray[np.float64]:
+    """Temperature, top-k, top-p over the whole vocabulary, in float64."""
+    p = np.exp((z.astype(np.float64) - z.max()) / sampling.temperature)
+    p /= p.sum()
+    order = np.lexsort((np.arange(len(p)), -z.astype(np.float64)))
+    if sampling.top_k > 0:
+        p[order[sampling.top_k :]] = 0
+        p /= p.sum()
+    if sampling.top_p < 1:
+        mass = np.cumsum(p[order])
+        p[order[int(np.searchsorted(mass, sampling.top_p - 1e-12)) + 1 :]] = 0
+        p /= p.sum()
+    return p
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {"temperature": 1.0},
+    {"temperature": 0.5},
+    {"temperature": 2.0, "top_k": 5},
+    {"temperature": 1.0, "top_p": 0.9},
+    {"temperature": 1.3, "top_k": 20, "top_p": 0.7},
+    {"temperature": 1.0, "top_k": -1, "top_p": 0.3},
+]
+
+
+@pytest.mark.parametrize("values", SETTINGS)
+def test_draws_follow_the_distribution(values: dict[str, Any]) -> None:
+    num_draws = 20_000
+    z = np.random.default_rng(5).normal(0, 2, 40).astype(np.float32)
+    logits = logits_of(z.tolist())
+    sampling = Sampling(seed=11, **values)
+    counts = Counter(choose_row(logits, 0, Draw(sampling, position)) for position in range(num_draws))
+    expected = expected_distribution(z, sampling) * num_draws
+    assert all(expected[token] > 0 for token in counts), "a token that was cut away was drawn"
+    common = expected >= 5
+    observed = np.array([counts[i] for i in range(40)], np.float64)
+    chi_square = float((((observed - expected) ** 2) / np.maximum(expected, 1e-9))[common].sum())
+    freedom = int(common.sum()) - 1
+    assert chi_square < freedom + 5 * (2 * freedom) ** 0.5 + 10
+
+
+def test_a_large_vocabulary_is_drawn_from_to_its_end() -> None:
+    logits = logits_of([0.0] * 5000)
+    drawn = {choose_row(logits, 0, Draw(Sampling(temperature=1.0, seed=1), i)) for i in range(3000)}
+    assert len(drawn) > 2000
+    assert max(drawn) > 4900
+
+
+def test_top_p_keeps_the_token_that_reaches_it() -> None:
+    half_and_half = logits_of([0.0, 0.0])
+    for position in range(50):
+        assert choose_row(half_and_half, 0, Draw(Sampling(temperature=1, top_p=0.5, seed=0), position)) == 0
+
+
+def test_a_draw_depends_on_seed_and_position_alone() -> None:
+    z = np.random.default_rng(1).normal(0, 3, 100).tolist()
+    draw = Draw(Sampling(temperature=1.0, seed=42), 17)
+    other = Draw(Sampling(temperature=1.0, seed=7), 3)
+    alone = choose(logits_of(z), [draw])[0]
+    assert choose(logits_of(z[::-1], z), [other, draw])[1] == alone
+
+
+def test_uniform_numbers_are_uniform_and_uncorrelated() -> None:
+    grid = np.array([[uniform(seed, position) for position in range(200)] for seed in range(200)])
+    assert grid.min() >= 0
+    assert grid.max() < 1
+    counts, _ = np.histogram(grid, bins=50, range=(0, 1))
+    assert abs(counts - 800).max() < 160
+    assert abs(np.corrcoef(grid[:, :-1].ravel(), grid[:, 1:].ravel())[0, 1]) < 0.02
+    assert abs(np.corrcoef(grid[:-1].ravel(), grid[1:].ravel())[0, 1]) < 0.02
+
+
+def test_ties_go_to_the_lowest_id() -> None:
+    assert choose(logits_of([1.0, 5.0, 5.0]), [Draw(Sampling(), 0)])[0].token_id == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    z=st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=200),
+    temperature=st.floats(1e-4, 50),
+    top_k=st.integers(-1, 300),
+    top_p=st.floats(0, 1),
+    position=st.integers(0, 1 << 40),
+)
+def test_any_valid_setting_draws_a_token_that_survives_its_cuts(
+    z: list[float], temperature: float, top_k: int, top_p: float, position: int
+) -> None:
+    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=3)
+    token = choose_row(logits_of(z), 0, Draw(sampling, position))
+    rank = sum(1 for i, x in enumerate(np.float32(z)) if (-x, i) < (-np.float32(z[token]), token))
+    assert 0 <= token < len(z)
+    if top_k > 0:
+        assert rank < top_k
+    if sampling.is_greedy:
+        assert rank == 0
