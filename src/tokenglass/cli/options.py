@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,11 +53,11 @@ def run_parser() -> Parser:
     parser = Parser(
         "run", "Answer a prompt, or continue a text, with a model on this machine.", epilog=EPILOG
     )
-    parser.add_argument("prompt", nargs="?", help="what to answer; - or nothing: read it from stdin")
+    parser.add_argument("prompt", nargs="?", type=utf8, help="what to answer; - or nothing: read it from stdin")
     add = parser.add_argument
     add("-m", "--model", default=DEFAULT_MODEL, help="path of a .gguf file, or a name (default: %(default)s)")
     add("--raw", action="store_true", help="continue the text as it is, without the model's chat template")
-    add("--system", metavar="TEXT", help="what the model is told before the prompt")
+    add("--system", type=utf8, metavar="TEXT", help="what the model is told before the prompt")
     choice = parser.add_argument_group("how each token is chosen")
     add = choice.add_argument
     add(
@@ -90,7 +92,7 @@ def run_parser() -> Parser:
         help="at most N tokens (default: %(default)s)",
     )
     add(
-        "--stop", action="append", default=[], metavar="TEXT", help="end before this text; may be given again"
+        "--stop", type=utf8, action="append", default=[], metavar="TEXT", help="end before this text; may be given again"
     )
     machine = parser.add_argument_group("how it runs")
     add = machine.add_argument
@@ -110,3 +112,11 @@ def run_parser() -> Parser:
     )
     add("--json", action="store_true", help="one JSON object at the end, with all settings and timings")
     return parser
+
+
+def utf8(argument: str) -> str:
+    """An argument as text: its bytes are UTF-8, whatever the locale made of them."""
+    try:
+        return os.fsencode(argument).decode()
+    except UnicodeError:
+        raise argparse.ArgumentTypeError("is not UTF-8") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from tokenglass.errors import ParameterError, UsageError
@@ -18,23 +17,26 @@ def read_prompt(argument: str | None) -> str:
     One line ending at the end of stdin is dropped: `echo hello | tokenglass run` asks "hello".
     """
     if argument is not None and argument != "-":
-        raw = os.fsencode(argument)
+        text = argument
     elif sys.stdin is None or (argument is None and sys.stdin.isatty()):
         raise UsageError("there is no prompt", remedy='Give one, tokenglass run "Hello", or pipe it in')
     else:
-        raw = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1)
-        raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+        text = _read_stdin()
+    if not text:
+        raise ParameterError("prompt", "is empty", remedy='Give some text: tokenglass run "Hello"')
+    return text
+
+
+def _read_stdin() -> str:
+    raw = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1)
     if len(raw) > MAX_PROMPT_BYTES:
         raise ParameterError("prompt", f"has more than {MAX_PROMPT_BYTES >> 20} MB")
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ParameterError(
             "prompt", f"is not UTF-8 at byte {error.start}", remedy="Convert it first (iconv)"
         ) from None
-    if not text:
-        raise ParameterError("prompt", "is empty", remedy='Give some text: tokenglass run "Hello"')
-    return text
 
 
 def is_chat(tokenizer: Tokenizer, *, raw: bool, system: str | None) -> bool:
