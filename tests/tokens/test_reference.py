@@ -76,7 +76,7 @@ def test_transformers_alone_differs_only_at_space_before_digits(
         assert any(a.isspace() and unicodedata.category(b)[0] == "N" for a, b in pairwise(line)), repr(line)
 
 
-@pytest.mark.oracle
+@pytest.mark.peers
 @pytest.mark.real_models
 def test_ids_equal_llama_cpp(real: Tokenizer, real_model_path: Path) -> None:
     other = llama_cpp_of(real_model_path)
@@ -100,7 +100,7 @@ def test_chat_ids_equal_transformers(real: Tokenizer, real_model_path: Path) -> 
         ours.chat.close()
 
 
-@pytest.mark.oracle
+@pytest.mark.peers
 def test_sentencepiece_ids_equal_llama_cpp(tmp_path: Path) -> None:
     with open_gguf(tmp_path, sentencepiece_metadata()) as gguf:
         ours = Tokenizer.from_gguf(gguf)
