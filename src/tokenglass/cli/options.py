@@ -53,7 +53,9 @@ def run_parser() -> Parser:
     parser = Parser(
         "run", "Answer a prompt, or continue a text, with a model on this machine.", epilog=EPILOG
     )
-    parser.add_argument("prompt", nargs="?", type=utf8, help="what to answer; - or nothing: read it from stdin")
+    parser.add_argument(
+        "prompt", nargs="?", type=utf8, help="what to answer; - or nothing: read it from stdin"
+    )
     add = parser.add_argument
     add("-m", "--model", default=DEFAULT_MODEL, help="path of a .gguf file, or a name (default: %(default)s)")
     add("--raw", action="store_true", help="continue the text as it is, without the model's chat template")
@@ -92,7 +94,12 @@ def run_parser() -> Parser:
         help="at most N tokens (default: %(default)s)",
     )
     add(
-        "--stop", type=utf8, action="append", default=[], metavar="TEXT", help="end before this text; may be given again"
+        "--stop",
+        type=utf8,
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="end before this text; may be given again",
     )
     machine = parser.add_argument_group("how it runs")
     add = machine.add_argument
