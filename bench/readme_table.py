@@ -70,7 +70,8 @@ def chinese(record: dict[str, Any]) -> str:
     return (
         f"{markdown_table(record, CHINESE)}\n\n"
         f"{record['model']}，{machine['cpu']}，{machine['num_threads']} 个线程（{machine['isa']}）；"
-        f"与 {peer['version']} 交替测量 {plan['rounds']} 轮，取中位数；llama.cpp 取 flash attention 开与关中较快的一个；"
+        f"与 {peer['version']} 交替测量 {plan['rounds']} 轮，取中位数；"
+        f"llama.cpp 取 flash attention 开与关中较快的一个；"
         f"提交 {record['commit']}，{record['time'][:10]}；由 `python bench/readme_table.py` 生成。"
     )
 

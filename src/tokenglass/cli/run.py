@@ -16,6 +16,7 @@ from tokenglass.cli.prompt import encode_prompt, is_chat, read_prompt
 from tokenglass.cli.scripts import script_hint
 from tokenglass.cli.summary import Answer
 from tokenglass.engine import Engine, Piece, Request, load
+from tokenglass.errors import TokenglassError
 from tokenglass.hub import resolve
 from tokenglass.sampling import Sampling
 
@@ -46,6 +47,10 @@ def main(arguments: list[str]) -> int:
                 write(piece.text)
     except KeyboardInterrupt:
         status = INTERRUPTED
+    except TokenglassError:
+        if pieces and not options.json:
+            write("\n")  # the error gets a line of its own
+        raise
 
     answer = Answer.of(engine, request, pieces)
     if options.json:
