@@ -22,6 +22,9 @@ class ScriptedModel:
     def __init__(self, script: Sequence[int], num_prompt: int, vocab: int) -> None:
         self.script, self.num_prompt, self.vocab = script, num_prompt, vocab
         self.batches: list[Batch] = []
+        self.notes: list[str] = []
+        self.cpu = kernels.cpu(1)
+        self.products: list[kernels.Linear] = []
 
     def forward(self, batch: Batch) -> kernels.Logits:
         self.batches.append(batch)
@@ -32,7 +35,7 @@ class ScriptedModel:
             scores[row, self.script[min(step, len(self.script) - 1)]] = 1.0
         buffer = kernels.Rows(max(1, len(rows)), self.vocab)
         buffer.fill(scores)
-        return kernels.Logits(kernels.cpu(1), buffer, self.vocab)
+        return kernels.Logits(self.cpu, buffer, self.vocab)
 
 
 def scripted_engine(path: Path, script: Sequence[int], *, num_prompt: int = 1, num_pages: int = 8) -> Engine:
