@@ -301,3 +301,12 @@ def test_long_prompt_runs_in_several_passes(tokenglass_: Command, tmp_path: Path
     record = tokenglass_("run", "-m", path, "--raw", "x" * 1100, "--max-tokens", 1, "--json").json
     assert record["usage"]["prompt_tokens"] > 1024
     assert record["timings"]["forward_passes"] == 3
+
+
+@pytest.mark.real_models
+def test_default_model_continues_and_answers(tokenglass_: Command, real_model_path: Path) -> None:
+    raw = tokenglass_("run", "-m", real_model_path, "The capital of France is", "--raw", "--max-tokens", 1)
+    assert raw.out == " Paris\n"
+    chat = tokenglass_("run", "-m", real_model_path, "Why is the sky blue?", "--max-tokens", 60)
+    assert "scatter" in chat.out
+    assert chat.err.splitlines()[0].startswith("chat, ")
