@@ -7,6 +7,7 @@ attention on and off, with n_batch = n_ubatch = 512. Needs the extra [peers].
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -72,9 +73,8 @@ class LlamaCpp:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pipe.close()
-        self._process.join(timeout=10)
         self._process.kill()
+        self._process.join()
 
 
 # --- in the child ---
@@ -83,15 +83,18 @@ class LlamaCpp:
 def _serve(pipe: Connection, path: str, num_threads: int, positions: int) -> None:
     import llama_cpp
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
     silent = llama_cpp.llama_log_callback(lambda *_: None)
     llama_cpp.llama_log_set(silent, None)
     llama_cpp.llama_backend_init()
     model = llama_cpp.llama_model_load_from_file(path.encode(), llama_cpp.llama_model_default_params())
+    if not model:
+        return
     contexts = [_context(llama_cpp, model, num_threads, positions, flash) for flash in (1, 0)]
     while True:
         try:
             ids, num_tokens = pipe.recv()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
         pipe.send([_generate(llama_cpp, model, context, ids, num_tokens) for context in contexts])
 
