@@ -60,7 +60,7 @@ class Matrix {
         bytes_per_panel = panel_bytes(kind, this->cols);
         const int panels = (this->rows + TG_LANES - 1) / TG_LANES;
         num_bytes = bytes_per_panel * panels;
-        data = aligned<uint8_t>(num_bytes);
+        data = cpu->weights.allocate(num_bytes);
         nb::gil_scoped_release release;
         const int step = 8;
         cpu->parallel((panels + step - 1) / step, [&](int block) {
@@ -71,7 +71,7 @@ class Matrix {
     }
     tg_matrix view() const { return {data.get(), bytes_per_panel, kind, rows, cols, 0, 0}; }
 
-    Aligned<uint8_t> data;
+    std::shared_ptr<uint8_t> data;
     size_t bytes_per_panel, num_bytes;
     tg_kind kind;
     int32_t rows, cols;
@@ -125,10 +125,6 @@ class KVPages {
         if (!data) throw std::bad_alloc();
     }
     uint8_t* layer(int i) const { return data.get() + layer_bytes * i; }
-    void zero(int64_t page) {
-        require(page >= 0 && page < pages, "no such page");
-        for (int i = 0; i < layers; i++) memset(layer(i) + page * page_bytes, 0, page_bytes);
-    }
 
     int layers, pages, kv_heads, head_dim;
     bool half;
@@ -509,7 +505,6 @@ NB_MODULE(_native, m) {
         .def_ro("layers", &KVPages::layers)
         .def_ro("pages", &KVPages::pages)
         .def_prop_ro("page_bytes", [](const KVPages& p) { return p.page_bytes * p.layers; })
-        .def("zero", &KVPages::zero, "page"_a)
         .def("raw", [](nb::handle_t<KVPages> self, int64_t layer) {
             KVPages& p = nb::cast<KVPages&>(self);
             require(layer >= 0 && layer < p.layers, "no such layer");

@@ -1,5 +1,6 @@
 #include "cpu.h"
 
+#include <algorithm>
 #include <cstring>
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -32,17 +33,31 @@ std::vector<const tg_ops*> runnable_isas() {
 }
 
 void* allocate_aligned(size_t bytes, bool zeroed) {
-    constexpr size_t kLarge = size_t{2} << 20;
-    const size_t alignment = bytes >= kLarge ? kLarge : 64;
-    if (bytes > SIZE_MAX - alignment) throw std::bad_alloc();
-    const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-    void* p = std::aligned_alloc(alignment, rounded ? rounded : alignment);
+    if (bytes > SIZE_MAX - 64) throw std::bad_alloc();
+    const size_t rounded = std::max<size_t>(64, (bytes + 63) / 64 * 64);
+    void* p = std::aligned_alloc(64, rounded);
     if (!p) throw std::bad_alloc();
-#if defined(__linux__)
-    if (bytes >= kLarge && !zeroed) madvise(p, rounded, MADV_HUGEPAGE);
-#endif
-    if (zeroed) std::memset(p, 0, bytes);
+    if (zeroed) std::memset(p, 0, rounded);
     return p;
+}
+
+std::shared_ptr<uint8_t> Arena::allocate(size_t bytes) {
+    constexpr size_t kLargePage = size_t{2} << 20, kChunk = size_t{64} << 20;
+    if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
+    const size_t rounded = (bytes + 63) / 64 * 64;
+    if (used_ + rounded > chunk_bytes_) {
+        const size_t wanted = std::max(rounded, kChunk), size = (wanted + kLargePage - 1) / kLargePage * kLargePage;
+        void* p = std::aligned_alloc(kLargePage, size);
+        if (!p) throw std::bad_alloc();
+#if defined(__linux__)
+        madvise(p, size, MADV_HUGEPAGE);  // a hint: where it is refused, small pages do
+#endif
+        chunk_ = std::shared_ptr<uint8_t>(static_cast<uint8_t*>(p), [](uint8_t* q) { std::free(q); });
+        chunk_bytes_ = size, used_ = 0;
+    }
+    std::shared_ptr<uint8_t> piece(chunk_, chunk_.get() + used_);
+    used_ += rounded;
+    return piece;
 }
 
 }  // namespace tokenglass

@@ -45,8 +45,8 @@ inline void rotate(float* head, const float* cos_sin, int head_dim) {
 inline void store_element(void* page, bool half, size_t at, f32x16 x, int lanes, size_t stride) {
     float v[16];
     uint16_t h[16];
-    if (half) {  // beyond float16's range the largest value stands in for infinity, which would make every later score NaN
-        f_store_half(h, f_min(f_max(x, f_set(-65504.0f)), f_set(65504.0f)));
+    if (half) {  // beyond float16's range its largest value stands in for infinity; NaN stays NaN
+        f_store_half(h, f_min(f_set(65504.0f), f_max(f_set(-65504.0f), x)));
         for (int i = 0; i < lanes; i++) ((uint16_t*)page)[at + i * stride] = h[i];
     } else {
         f_store(v, x);

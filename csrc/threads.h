@@ -1,7 +1,8 @@
 // A few threads that share the blocks of a job: the only file with threads.
 //
-// One 64-bit word is the whole queue: [generation 24 | blocks 20 | next 20]. A fetch-add takes the next block, and since the word
-// also says how many blocks its generation has, a late thread can never run a block twice or of a job that has ended. The caller
+// Each thread has a queue of neighbouring blocks (its share of the weights is one stretch of memory), and helps with the others'
+// queues when its own is empty. A queue is one 64-bit word: [end 32 | next 32]. A fetch-add takes the next block, and since
+// the word also says where its queue ends, a late thread can never run a block twice or of a job that is over. The caller
 // works too, so it can finish alone when the others get no processor. Waiting spins for some 40 microseconds (the gap between two
 // operations of a step is shorter) and then sleeps on a futex (std::atomic::wait).
 // A forked child has no other threads: there the caller works alone.
@@ -22,7 +23,7 @@ class Threads {
   public:
     using Function = void (*)(const void* context, int block);
 
-    explicit Threads(int num_threads) : num_threads_(num_threads) {}
+    explicit Threads(int num_threads) : num_threads_(num_threads), queues_(new Queue[num_threads]) {}
     ~Threads() { stop(); }
     Threads(const Threads&) = delete;
     Threads& operator=(const Threads&) = delete;
@@ -34,20 +35,22 @@ class Threads {
     void run(int blocks, Function function, const void* context) {
         if (blocks <= 0) return;
         std::unique_lock lock(busy_, std::try_to_lock);
-        if (!lock.owns_lock() || blocks == 1 || num_threads_ == 1 || blocks >= kMaxBlocks) {
+        if (!lock.owns_lock() || blocks == 1 || num_threads_ == 1) {
             for (int b = 0; b < blocks; b++) function(context, b);
             return;
         }
         if (workers_.empty()) start();
         function_ = function, context_ = context;
         left_.store(blocks, std::memory_order_relaxed);
-        generation_ = (generation_ + 1) & kGenerationMask;
-        queue_.store(generation_ << 40 | (uint64_t)blocks << 20, std::memory_order_seq_cst);
+        for (int i = num_threads_ - 1; i >= 0; i--) {
+            const uint64_t first = (uint64_t)blocks * i / num_threads_, end = (uint64_t)blocks * (i + 1) / num_threads_;
+            queues_[i].word.store(end << 32 | first, std::memory_order_seq_cst);
+        }
         if (sleepers_.load(std::memory_order_seq_cst) > 0) {
             bell_.fetch_add(1, std::memory_order_seq_cst);
             bell_.notify_all();
         }
-        work();
+        work(0);
         if (!spin([&] { return left_.load(std::memory_order_acquire) == 0; })) {
             caller_sleeps_.store(1, std::memory_order_seq_cst);
             for (int left; (left = left_.load(std::memory_order_seq_cst)) != 0;) left_.wait(left, std::memory_order_seq_cst);
@@ -56,9 +59,6 @@ class Threads {
     }
 
   private:
-    static constexpr int kMaxBlocks = 1 << 19;  // leaves room for late fetch-adds below the next field
-    static constexpr uint64_t kGenerationMask = (1u << 24) - 1;
-
     static void pause() {
 #if defined(__x86_64__) || defined(_M_X64)
         __builtin_ia32_pause();
@@ -79,40 +79,49 @@ class Threads {
         return false;
     }
 
-    static int blocks_of(uint64_t queue) { return (int)(queue >> 20 & 0xfffff); }
-    static int next_of(uint64_t queue) { return (int)(queue & 0xfffff); }
-    bool has_block() const {  // in one order with sleepers_: a thread that goes to sleep has seen the newest job
-        const uint64_t queue = queue_.load(std::memory_order_seq_cst);
-        return next_of(queue) < blocks_of(queue);
-    }
+    struct alignas(64) Queue {
+        std::atomic<uint64_t> word{0};
 
-    // Takes blocks until none is left. A block in hand keeps its job open, so function_ and context_ are that job's.
-    void work() {
-        while (has_block()) {
-            const uint64_t ticket = queue_.fetch_add(1, std::memory_order_acq_rel);
-            if (next_of(ticket) >= blocks_of(ticket)) return;
-            function_(context_, next_of(ticket));
-            if (left_.fetch_sub(1, std::memory_order_seq_cst) == 1 && caller_sleeps_.load(std::memory_order_seq_cst))
-                left_.notify_all();
+        static int end_of(uint64_t word) { return (int)(word >> 32); }
+        static int next_of(uint64_t word) { return (int)(uint32_t)word; }
+        bool has_block() const {  // in one order with sleepers_: a thread that goes to sleep has seen the newest job
+            const uint64_t now = word.load(std::memory_order_seq_cst);
+            return next_of(now) < end_of(now);
+        }
+    };
+
+    // Takes blocks from thread `self`'s queue, then from the others', until none is left. A block in hand keeps its job open, so
+    // function_ and context_ are that job's.
+    void work(int self) {
+        for (int i = 0; i < num_threads_; i++) {
+            Queue& queue = queues_[(self + i) % num_threads_];
+            while (queue.has_block()) {
+                const uint64_t ticket = queue.word.fetch_add(1, std::memory_order_acq_rel);
+                if (Queue::next_of(ticket) >= Queue::end_of(ticket)) break;
+                function_(context_, Queue::next_of(ticket));
+                if (left_.fetch_sub(1, std::memory_order_seq_cst) == 1 && caller_sleeps_.load(std::memory_order_seq_cst))
+                    left_.notify_all();
+            }
         }
     }
 
-    void loop() {
+    void loop(int self) {
+        const Queue& own = queues_[self];
         while (!stopping_.load(std::memory_order_acquire)) {
-            if (spin([&] { return has_block() || stopping_.load(std::memory_order_relaxed); })) {
-                work();
+            if (spin([&] { return own.has_block() || stopping_.load(std::memory_order_relaxed); })) {
+                work(self);
                 continue;
             }
             const uint32_t rung = bell_.load(std::memory_order_seq_cst);
             sleepers_.fetch_add(1, std::memory_order_seq_cst);
-            if (!has_block() && !stopping_.load(std::memory_order_seq_cst)) bell_.wait(rung, std::memory_order_seq_cst);
+            if (!own.has_block() && !stopping_.load(std::memory_order_seq_cst)) bell_.wait(rung, std::memory_order_seq_cst);
             sleepers_.fetch_sub(1, std::memory_order_seq_cst);
         }
     }
 
     void start() {
         process_ = getpid();
-        for (int i = 1; i < num_threads_; i++) workers_.emplace_back([this] { loop(); });
+        for (int i = 1; i < num_threads_; i++) workers_.emplace_back([this, i] { loop(i); });
     }
     void stop() {
         if (!workers_.empty() && getpid() != process_) {  // the threads stayed with the parent: nothing to join or detach
@@ -126,13 +135,12 @@ class Threads {
     }
 
     const int num_threads_;
+    std::unique_ptr<Queue[]> queues_;
     std::mutex busy_;
     std::vector<std::thread> workers_;
     pid_t process_ = 0;  // that has these workers
-    uint64_t generation_ = 0;
     Function function_ = nullptr;
     const void* context_ = nullptr;
-    alignas(64) std::atomic<uint64_t> queue_{0};
     alignas(64) std::atomic<int> left_{0};
     std::atomic<int> caller_sleeps_{0};
     alignas(64) std::atomic<uint32_t> bell_{0};

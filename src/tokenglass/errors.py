@@ -7,6 +7,7 @@
     │  └─ ChatTemplateError        the model's chat template refuses these messages, or is itself unusable
     ├─ ModelNotFoundError          no path, local store or catalogue knows this name
     ├─ ModelFileError              a model file is cut, inconsistent or of a kind we cannot read
+    ├─ ModelOutputError            the model computed no usable number
     ├─ DownloadError               fetching a model failed: network, disk or checksum
     └─ MissingExtraError           a command needs an optional package
 
@@ -73,6 +74,17 @@ class ModelFileError(TokenglassError):
         super().__init__(f"{self.path.name}: {field}: {problem}", remedy=remedy)
 
 
+class ModelOutputError(TokenglassError):
+    """Every logit of a row is NaN, infinite or banned: broken weights, or nothing is left to choose."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        super().__init__(
+            f"no token can be chosen at position {position}: every logit is NaN, infinite or banned",
+            remedy="Check logit_bias; if there is none, the model file is broken",
+        )
+
+
 class DownloadError(TokenglassError):
     """A model could not be fetched; nothing half-written is left behind."""
 
@@ -82,4 +94,6 @@ class MissingExtraError(TokenglassError):
 
     def __init__(self, what: str, extra: str) -> None:
         self.extra = extra
-        super().__init__(f"{what} needs the extra [{extra}]", remedy=f"Install it: pip install 'tokenglass[{extra}]'")
+        super().__init__(
+            f"{what} needs the extra [{extra}]", remedy=f"Install it: pip install 'tokenglass[{extra}]'"
+        )

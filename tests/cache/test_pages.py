@@ -10,7 +10,8 @@ from tokenglass.cache.pages import pages_for
 
 def test_every_page_is_free_or_held_once() -> None:
     rng = random.Random(3)
-    pool, held = PagePool(40), []
+    pool = PagePool(40)
+    held: list[list[int]] = []
     for _ in range(500):
         if rng.random() < 0.5 and held:
             pool.give_back(held.pop(rng.randrange(len(held))))

@@ -3,7 +3,7 @@
     python -m tests.models.make_golden MODEL.gguf
 
 Logits of 300 positions at 64 fixed ids, each row's largest magnitude and best id, and 200 greedy tokens of
-each prompt. Needs torch and transformers (extra: oracle); `test_llama_golden.py` needs only the file it wrote.
+each prompt. Needs torch and transformers (extra: oracle); `test_llama_golden.py` needs only the file written.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ class Reference:
 
         folder, name = str(path.parent), path.name
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, gguf_file=name)
-        self.model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, gguf_file=name, dtype=torch.float32
-        ).eval()
+        model: Any = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32)
+        self.model = model.eval()
 
     def encode(self, text: str) -> list[int]:
         """Token ids without special tokens."""

@@ -31,7 +31,9 @@ def bind(
     with GGUFFile.open(path) as file:
         weights = Weights(file, cpu, exact=exact, ops=ops)
         vocab = file.tensors["token_embd.weight"].shape[0]
-        return Llama(weights, space=Space(num_pages, half_kv, max_rows, max_rows), vocab=vocab)
+        return Llama(
+            weights, space=Space(num_pages * 16, num_pages, half_kv, max_rows, max_rows), vocab=vocab
+        )
 
 
 def all_logits(

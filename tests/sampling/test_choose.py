@@ -25,9 +25,13 @@ def logits_of(*rows: list[float]) -> kernels.Logits:
     return kernels.Logits(CPU, buffer, values.shape[1])
 
 
+def draw_at(logits: kernels.Logits, sampling: Sampling, position: int) -> int:
+    return choose_row(logits, 0, Draw(sampling, range(position))).token_id
+
+
 def expected_distribution(z: NDArray[np.float32], sampling: Sampling) -> NDArray[np.float64]:
     """Temperature, top-k, top-p over the whole vocabulary, in float64."""
-    p = np.exp((z.astype(np.float64) - z.max()) / sampling.temperature)
+    p: NDArray[np.float64] = np.exp((z.astype(np.float64) - z.max()) / sampling.temperature)
     p /= p.sum()
     order = np.lexsort((np.arange(len(p)), -z.astype(np.float64)))
     if sampling.top_k > 0:
@@ -56,7 +60,7 @@ def test_draws_follow_the_distribution(values: dict[str, Any]) -> None:
     z = np.random.default_rng(5).normal(0, 2, 40).astype(np.float32)
     logits = logits_of(z.tolist())
     sampling = Sampling(seed=11, **values)
-    counts = Counter(choose_row(logits, 0, Draw(sampling, position)) for position in range(num_draws))
+    counts = Counter(draw_at(logits, sampling, position) for position in range(num_draws))
     expected = expected_distribution(z, sampling) * num_draws
     assert all(expected[token] > 0 for token in counts), "a token that was cut away was drawn"
     common = expected >= 5
@@ -68,7 +72,7 @@ def test_draws_follow_the_distribution(values: dict[str, Any]) -> None:
 
 def test_a_large_vocabulary_is_drawn_from_to_its_end() -> None:
     logits = logits_of([0.0] * 5000)
-    drawn = {choose_row(logits, 0, Draw(Sampling(temperature=1.0, seed=1), i)) for i in range(3000)}
+    drawn = {draw_at(logits, Sampling(temperature=1.0, seed=1), i) for i in range(3000)}
     assert len(drawn) > 2000
     assert max(drawn) > 4900
 
@@ -76,13 +80,13 @@ def test_a_large_vocabulary_is_drawn_from_to_its_end() -> None:
 def test_top_p_keeps_the_token_that_reaches_it() -> None:
     half_and_half = logits_of([0.0, 0.0])
     for position in range(50):
-        assert choose_row(half_and_half, 0, Draw(Sampling(temperature=1, top_p=0.5, seed=0), position)) == 0
+        assert draw_at(half_and_half, Sampling(temperature=1, top_p=0.5, seed=0), position) == 0
 
 
 def test_a_draw_depends_on_seed_and_position_alone() -> None:
     z = np.random.default_rng(1).normal(0, 3, 100).tolist()
-    draw = Draw(Sampling(temperature=1.0, seed=42), 17)
-    other = Draw(Sampling(temperature=1.0, seed=7), 3)
+    draw = Draw(Sampling(temperature=1.0, seed=42), range(17))
+    other = Draw(Sampling(temperature=1.0, seed=7), range(3))
     alone = choose(logits_of(z), [draw])[0]
     assert choose(logits_of(z[::-1], z), [other, draw])[1] == alone
 
@@ -98,7 +102,7 @@ def test_uniform_numbers_are_uniform_and_uncorrelated() -> None:
 
 
 def test_ties_go_to_the_lowest_id() -> None:
-    assert choose(logits_of([1.0, 5.0, 5.0]), [Draw(Sampling(), 0)])[0].token_id == 1
+    assert choose(logits_of([1.0, 5.0, 5.0]), [Draw(Sampling(), ())])[0].token_id == 1
 
 
 @settings(max_examples=60, deadline=None)
@@ -107,14 +111,14 @@ def test_ties_go_to_the_lowest_id() -> None:
     temperature=st.floats(1e-4, 50),
     top_k=st.integers(-1, 300),
     top_p=st.floats(0, 1),
-    position=st.integers(0, 1 << 40),
+    position=st.integers(0, 1 << 20),
 )
 def test_any_valid_setting_draws_a_token_that_survives_its_cuts(
     z: list[float], temperature: float, top_k: int, top_p: float, position: int
 ) -> None:
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=3)
-    token = choose_row(logits_of(z), 0, Draw(sampling, position))
-    rank = sum(1 for i, x in enumerate(np.float32(z)) if (-x, i) < (-np.float32(z[token]), token))
+    token = draw_at(logits_of(z), sampling, position)
+    rank = sum(1 for i, x in enumerate(z) if (-x, i) < (-z[token], token))
     assert 0 <= token < len(z)
     if top_k > 0:
         assert rank < top_k

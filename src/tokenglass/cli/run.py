@@ -74,6 +74,7 @@ def ask(engine: Engine, options: RunOptions, text: str) -> Request:
         ),
         max_tokens=options.max_tokens,
         stop=options.stop,
+        continues_text=not chat,
     )
     for note in notes(engine, options, text, chat=chat):
         say(note)

@@ -13,7 +13,7 @@ from tokenglass.engine.loop import Engine
 from tokenglass.engine.scheduler import Scheduler
 from tokenglass.errors import ParameterError
 from tokenglass.formats import GGUFFile
-from tokenglass.models.config import read_config
+from tokenglass.models.config import DecoderConfig, read_config
 from tokenglass.models.registry import architecture_of
 from tokenglass.models.weights import Space, Weights
 from tokenglass.sampling.params import check_integer
@@ -51,15 +51,17 @@ def load(
     cpu = kernels.cpu(num_threads, isa)
     with GGUFFile.open(path) as file:
         architecture = architecture_of(file)
-        window = read_config(file).context_length
+        config = read_config(file)
+        window = config.context_length
         if context_length is not None:
             check_integer("context_length", context_length, 2, window)
             window = context_length
+        check_cache_fits(config, window, 2 if kv == "f16" else 4)
         tokenizer = Tokenizer.from_gguf(file)
         vocabulary = tokenizer.vocabulary
         model = architecture(
             Weights(file, cpu, exact=activations == "f32"),
-            space=Space(pages_for(window), kv == "f16", max_rows, min(MAX_RUNNING, max_rows)),
+            space=Space(window, pages_for(window), kv == "f16", max_rows, min(MAX_RUNNING, max_rows)),
             vocab=vocabulary.num_tokens,
         )
     scheduler = Scheduler(
@@ -70,6 +72,17 @@ def load(
         max_running=MAX_RUNNING,
     )
     return Engine(model, scheduler, tokenizer)
+
+
+def check_cache_fits(config: DecoderConfig, context_length: int, value_bytes: int) -> None:
+    """ParameterError where keys and values of a full window are larger than this machine's memory."""
+    num_bytes = config.kv_values_per_token * value_bytes * context_length
+    if hasattr(os, "sysconf") and num_bytes > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        raise ParameterError(
+            "context_length",
+            f"of {context_length} needs {num_bytes / 1e9:.1f} GB for keys and values: more than there is",
+            remedy="Choose a smaller one (--context)",
+        )
 
 
 def default_threads() -> int:

@@ -6,7 +6,7 @@ runs), `models/llama.py` (the scores), `sampling/choose.py` (the choice), `token
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Protocol
 
 from tokenglass import kernels
@@ -14,7 +14,7 @@ from tokenglass.engine.request import Piece, Request, Sequence
 from tokenglass.engine.scheduler import Scheduler
 from tokenglass.models.batch import Batch
 from tokenglass.sampling import choose
-from tokenglass.sampling.choose import Scores
+from tokenglass.sampling.candidates import Scores
 from tokenglass.tokens import Tokenizer
 
 
@@ -43,7 +43,7 @@ class Engine:
         """Prompt and answer together may have this many tokens."""
         return self.scheduler.context_length
 
-    def stream(self, request: Request) -> Iterator[Piece]:
+    def stream(self, request: Request) -> Generator[Piece]:
         """The answer, piece by piece as it is made; the last piece says why it ended.
 
         Several streams may be open; each step serves them all. Closing the iterator drops the request.
@@ -56,7 +56,7 @@ class Engine:
         """
         return self.scheduler.submit(request)
 
-    def follow(self, sequence: Sequence) -> Iterator[Piece]:
+    def follow(self, sequence: Sequence) -> Generator[Piece]:
         """The pieces of a submitted sequence, stepping the engine whenever none is ready."""
         try:
             while True:

@@ -30,6 +30,7 @@ class Request:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     ignore_end: bool = False
+    continues_text: bool = False  # the answer goes on in the prompt's own text: its first space is kept
 
     def __post_init__(self) -> None:
         if not self.prompt_ids:

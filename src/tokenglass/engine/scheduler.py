@@ -54,7 +54,12 @@ class Scheduler:
             raise ParameterError("prompt_ids", f"must be from 0 to {self.vocabulary.num_tokens - 1}")
         room = self.context_length - num_prompt
         limit = num_prompt + (room if request.max_tokens is None else min(room, request.max_tokens))
-        sequence = Sequence(request, limit=limit, text=TextStream(self.vocabulary), now_s=time.perf_counter())
+        sequence = Sequence(
+            request,
+            limit=limit,
+            text=TextStream(self.vocabulary, at_start=not request.continues_text),
+            now_s=time.perf_counter(),
+        )
         if limit == num_prompt:
             sequence.end_empty(time.perf_counter())
         else:
@@ -80,7 +85,7 @@ class Scheduler:
             )
             sequences.append(sequence)
             if is_complete:
-                draws.append(Draw(sequence.request.sampling, end))
+                draws.append(Draw(sequence.request.sampling, sequence.ids, len(sequence.request.prompt_ids)))
         return Step(Batch(tuple(slices)), tuple(sequences), tuple(draws))
 
     def commit(self, step: Step, choices: list[Choice]) -> list[Sequence]:

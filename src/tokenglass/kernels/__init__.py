@@ -107,6 +107,12 @@ class Logits:
         """
         return self.cpu.softmax_weights(self.rows, row, self.vocab, temperature)
 
+    def replaced(self, scores: NDArray[np.float32]) -> Logits:
+        """One row of other scores, float32 [vocab], in a buffer of its own."""
+        rows = Rows(1, self.vocab)
+        rows.fill(scores.reshape(1, -1))
+        return Logits(self.cpu, rows, self.vocab)
+
     def numpy(self) -> NDArray[np.float32]:
         """A view of the scores, float32 [rows, vocab]."""
         return self.rows.numpy()[:, : self.vocab]

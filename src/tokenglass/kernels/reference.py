@@ -134,10 +134,6 @@ class KVPages:
         """A view, [pages, kv_heads, 16, head_dim]."""
         return self._data[layer, :, :, 1].reshape(self.pages, self.kv_heads, PAGE, self.head_dim)
 
-    def zero(self, page: int) -> None:
-        """Clears a page in every layer."""
-        self._data[:, page] = 0
-
     def raw(self, layer: int) -> NDArray[np.uint8]:
         """A view of one layer's bytes."""
         layer_bytes: NDArray[np.uint8] = self._data[layer].reshape(-1).view(np.uint8)
@@ -255,8 +251,7 @@ class RopeStore:
     def _stored(self, x: F32) -> NDArray[Any]:
         if not self.pages.half:
             return x
-        x = np.where(x > -65504, x, f32(-65504))
-        return np.where(x < 65504, x, f32(65504)).astype(np.float16)
+        return np.clip(x, -65504, 65504).astype(np.float16)
 
 
 class Partial(NamedTuple):

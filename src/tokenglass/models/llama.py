@@ -56,12 +56,13 @@ class Llama:
         self.config = config
         self.ops = k
         self.cpu = weights.cpu
+        embedding = head = weights.table("token_embd.weight", config.hidden, vocab)
+        if weights.has("output.weight"):
+            head = weights.table("output.weight", config.hidden, vocab)
+        rotations = k.rope_table(inverse_frequencies(config, weights), space.context_length)
         self.pages = k.KVPages(
             config.num_layers, space.num_pages, config.num_kv_heads, config.head_dim, space.half_kv
         )
-        embedding = weights.table("token_embd.weight", config.hidden)
-        head = weights.table("output.weight", config.hidden) if weights.has("output.weight") else embedding
-        rotations = k.rope_table(inverse_frequencies(config, weights), config.context_length)
         self.embed = k.Embedding(weights.cpu, embedding)
         self.layers = [
             bind_layer(weights, config, i, self.pages, rotations) for i in range(config.num_layers)
@@ -70,7 +71,7 @@ class Llama:
         self.norm = weights.norm("output_norm.weight", config.hidden, config.norm_eps)
         self.head = weights.linear([head])
         self.buffers = make_buffers(weights, config, space, head.rows)
-        self.vocab = min(vocab, head.rows)
+        self.vocab = vocab
         self.notes = weights.notes()
 
     def forward(self, batch: Batch) -> kernels.Logits:
@@ -117,7 +118,7 @@ def bind_layer(
         attention_norm=weights.norm(f"blk.{i}.attn_norm.weight", hidden, eps),
         qkv=weights.linear([q, k, v]),
         rope_store=weights.ops.RopeStore(cpu, rotations, pages, i, heads),
-        attention=weights.ops.Attention(cpu, pages, i, heads, config.context_length, head_dim**-0.5),
+        attention=weights.ops.Attention(cpu, pages, i, heads, len(rotations), head_dim**-0.5),
         attention_out=weights.linear([matrix("attn_output", hidden, heads * head_dim)], add=True),
         ffn_norm=weights.norm(f"blk.{i}.ffn_norm.weight", hidden, eps),
         gate_up=weights.linear([gate, up]),

@@ -22,8 +22,9 @@ from tokenglass.kernels import Kernels
 
 @dataclass(frozen=True)
 class Space:
-    """What a model is made room for: KV pages (float16 or float32), rows of a step, rows of logits."""
+    """What a model is made room for: positions, KV pages (float16 or not), rows of a step and of logits."""
 
+    context_length: int
     num_pages: int
     half_kv: bool
     max_rows: int
@@ -53,9 +54,11 @@ class Weights:
         self._checked(name, (length,))
         return self.file.floats(name)
 
-    def table(self, name: str, cols: int) -> kernels.Matrix:
-        """A matrix with one row for each token, however many the file has."""
+    def table(self, name: str, cols: int, vocab: int) -> kernels.Matrix:
+        """A matrix with one row for each of `vocab` tokens, and perhaps more that belong to none."""
         rows = self.file.tensors[name].shape[0] if self.has(name) else 0
+        if rows < vocab:
+            raise ModelFileError(self.file.path, f"tensor {name}", f"has {rows} rows for {vocab} tokens")
         return self.matrix(name, rows, cols)
 
     def matrix(

@@ -1,95 +1,87 @@
-"""One token per row of logits.
+"""One token per row of logits, and why.
 
-The draw at a position is a pure function of (seed, position), so a run can be replayed and neighbours change
-nothing. Tokens are lined up from the most likely down (equals by id) and the draw's point on that line
-decides: a likely token is also an early one, so only the head of the vocabulary is ever sorted.
+The draw at a position is a pure function of (seed, position): a run can be replayed and neighbours change
+nothing. Tokens lie on a line from the most likely down and the draw's point on it decides, so a likely token
+is also an early one and only the head of the vocabulary is ever sorted. Next: `stages.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tokenglass.errors import ModelOutputError
+from tokenglass.sampling.candidates import Candidates, Scores
 from tokenglass.sampling.params import Sampling
-
-_MASK = (1 << 64) - 1
-
-
-class Scores(Protocol):
-    """The logits of one step, [rows, vocab]; `kernels.Logits` is the one the engine uses."""
-
-    @property
-    def vocab(self) -> int: ...
-    def argmax(self, row: int) -> int: ...
-    def top(self, row: int, num: int) -> NDArray[np.int32]: ...
-    def weights(self, row: int, temperature: float) -> tuple[NDArray[np.float32], float]: ...
+from tokenglass.sampling.reasons import reasons_of
+from tokenglass.sampling.stages import cut, edit
+from tokenglass.trace import Decision, Stage
 
 
 @dataclass(frozen=True)
 class Draw:
-    """What one row asks for: how to choose the token that will stand at `position`."""
+    """What one row asks for: the token after `ids`, of which the first `num_prompt` are the prompt.
+
+    num_shown: how many candidates the reasons show; None: nobody asks for reasons.
+    """
 
     sampling: Sampling
-    position: int
+    ids: Sequence[int]
+    num_prompt: int = 0
+    num_shown: int | None = None
+
+    @property
+    def position(self) -> int:
+        """Where the drawn token will stand."""
+        return len(self.ids)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The token a row got."""
+    """The token a row got, and why where that was asked."""
 
     token_id: int
+    decision: Decision | None = None
 
 
 def choose(logits: Scores, draws: Sequence[Draw]) -> list[Choice]:
-    """One choice per row of logits; draws[i] belongs to row i."""
-    return [Choice(choose_row(logits, row, draw)) for row, draw in enumerate(draws)]
+    """One choice per row of logits; draws[i] belongs to row i. ModelOutputError: a row holds no number."""
+    return [choose_row(logits, row, draw) for row, draw in enumerate(draws)]
 
 
-def choose_row(logits: Scores, row: int, draw: Draw) -> int:
-    """The token id that `draw` gives for this row."""
+def choose_row(logits: Scores, row: int, draw: Draw) -> Choice:
+    """The token that `draw` gives for this row."""
     sampling = draw.sampling
+    scores, at = logits, row
+    if sampling.has_edits:
+        scores, at = logits.replaced(edit(logits.numpy()[row], sampling, draw.ids, draw.num_prompt)), 0
+    best = scores.argmax(at)
+    if not np.isfinite(scores.numpy()[at, best]):
+        raise ModelOutputError(draw.position)
+    stages: list[Stage] | None = None if draw.num_shown is None else []
     if sampling.is_greedy:
-        return logits.argmax(row)
-    assert sampling.seed is not None, "Sampling draws a seed when it gets none"
-    point = uniform(sampling.seed, draw.position)
-    weights, total = logits.weights(row, sampling.temperature)
-    if sampling.top_k > 0:
-        ids = logits.top(row, sampling.top_k)
-        mass = np.cumsum(weights[ids], dtype=np.float64)
-        total = float(mass[-1])
+        candidates, token_id = None, best
     else:
-        needed = (sampling.top_p if sampling.top_p < 1.0 else point) * total
-        ids, mass = _head(logits, row, weights, needed)
-    if sampling.top_p < 1.0:
-        kept = int(np.searchsorted(mass, sampling.top_p * total)) + 1  # the token that reaches top_p stays in
-        ids, mass = ids[:kept], mass[:kept]
-        total = float(mass[-1])
-    chosen = int(np.searchsorted(mass, point * total, side="right"))
-    return int(ids[min(chosen, len(ids) - 1)])
-
-
-def _head(
-    logits: Scores, row: int, weights: NDArray[np.float32], needed: float
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """The likeliest tokens, best first, until their running mass exceeds `needed`: (ids, running mass)."""
-    num = 64
-    while True:
-        ids = logits.top(row, num)
-        mass = np.cumsum(weights[ids], dtype=np.float64)
-        if mass[-1] > needed or len(ids) >= logits.vocab or len(ids) < num:
-            return ids, mass
-        num *= 8
+        assert sampling.seed is not None, "Sampling draws a seed when it gets none"
+        candidates = Candidates(scores, at, sampling.temperature)
+        cut(candidates, sampling, stages)
+        token_id = candidates.draw(uniform(sampling.seed, draw.position))
+    if draw.num_shown is None or stages is None:
+        return Choice(token_id)
+    return Choice(token_id, reasons_of(logits, row, token_id, candidates, stages, draw.num_shown))
 
 
 def uniform(seed: int, position: int) -> float:
-    """A number in [0, 1) with 53 random bits, from two rounds of the SplitMix64 mixer
-    (https://doi.org/10.1145/2714064.2660195).
+    """A number in [0, 1) with 53 random bits, from two rounds of SplitMix64's mixer.
+
+    Source: https://doi.org/10.1145/2714064.2660195.
     """
     return (_mix(_mix(seed + 0x9E3779B97F4A7C15) + position * 0xD1342543DE82EF95) >> 11) * 2.0**-53
+
+
+_MASK = (1 << 64) - 1
 
 
 def _mix(z: int) -> int:

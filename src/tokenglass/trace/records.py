@@ -1,0 +1,56 @@
+"""The records of a decision. Made only where somebody listens; they change nothing about the choice.
+
+Probabilities come twice: `raw_p` from the model's own logits, before anything touched them (temperature 1),
+and `p` after every stage, what the draw was made from. Shown candidates and the rest add up to 1 in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage that was on: its setting, how many tokens were left, and which share of the mass it was
+    given.
+    """
+
+    name: str
+    setting: float
+    survivors: int
+    mass: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A token that could have come: its logit as the model gave it, its probability before and after the
+    stages.
+    """
+
+    token_id: int
+    logit: float
+    raw_p: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Why this token: its rank among all logits (1 is the best), its log-probabilities, the entropy of the
+    raw distribution (nats), the stages in their order, the best candidates (the chosen one is always among
+    them) and what all the others have together.
+    """
+
+    token_id: int
+    rank: int
+    raw_logp: float
+    logp: float
+    entropy: float
+    stages: tuple[Stage, ...]
+    top: tuple[Candidate, ...]
+    rest_raw_p: float
+    rest_p: float
+
+    @property
+    def surprisal_bits(self) -> float:
+        """-log2 of the token's raw probability: how unexpected it was."""
+        return -self.raw_logp / 0.6931471805599453
