@@ -240,8 +240,6 @@ CALLS: dict[str, tuple[tuple[int, int], Callable[[Bound, Rows], object]]] = {
     "softmax at temperature 0": ((2, 32), lambda o, out: o.cpu.softmax_weights(out, 0, 32, 0.0)),
     "softmax at temperature NaN": ((2, 32), lambda o, out: o.cpu.softmax_weights(out, 0, 32, float("nan"))),
     "softmax of a row outside": ((2, 32), lambda o, out: o.cpu.softmax_weights(out, 2, 32, 1.0)),
-    "zero of a page outside": ((2, 32), lambda o, _: o.pages.zero(4)),
-    "zero of a negative page": ((2, 32), lambda o, _: o.pages.zero(-1)),
     "view of a layer outside": ((2, 32), lambda o, _: o.pages.raw(2)),
     "view of a negative layer": ((2, 32), lambda o, _: o.pages.raw(-1)),
 }

@@ -97,8 +97,6 @@ class KVPages:
     @property
     def page_bytes(self) -> int:
         """Bytes of one page over all layers."""
-    def zero(self, page: int) -> None:
-        """Clears a page in every layer."""
     def raw(self, layer: int) -> NDArray[np.uint8]:
         """A view of one layer's pages."""
 
