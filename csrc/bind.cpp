@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -142,21 +143,44 @@ class Batch {
           page_table(page_table.data(), page_table.data() + page_table.size()),
           output_rows(output_rows.data(), output_rows.data() + output_rows.size()),
           table_width((int)page_table.shape(1)) {
-        const int rows = (int)ids.size();
-        require(rows > 0, "a batch needs at least one row");
-        require((int)position.size() == rows && (int)sequence.size() == rows, "ids, positions and sequences differ in length");
-        for (int row = 0; row < rows; row++) {
-            require(this->sequence[row] >= 0 && this->sequence[row] < (int)page_table.shape(0), "sequence outside the page table");
-            require(this->position[row] >= 0 && this->position[row] / TG_PAGE < table_width, "position outside the page table");
+        check((int)page_table.shape(0));
+    }
+
+    // (new ids, position of the first, pages of the whole sequence, how many of the last rows want logits)
+    using Slice = std::tuple<std::vector<int32_t>, int32_t, std::vector<int32_t>, int32_t>;
+
+    explicit Batch(const std::vector<Slice>& slices) : table_width(0) {
+        for (const auto& slice : slices) table_width = std::max(table_width, (int)std::get<2>(slice).size());
+        for (int index = 0; index < (int)slices.size(); index++) {
+            const auto& [new_ids, start, pages, outputs] = slices[index];
+            require(start >= 0 && start < (1 << 24) && new_ids.size() < (1 << 24), "start outside the window");
+            require(outputs >= 0 && (size_t)outputs <= new_ids.size(), "more outputs than new ids");
+            for (size_t i = 0; i < new_ids.size(); i++) {
+                ids.push_back(new_ids[i]), position.push_back(start + (int)i), sequence.push_back(index);
+            }
+            for (int i = outputs; i > 0; i--) output_rows.push_back((int)ids.size() - i);
+            page_table.insert(page_table.end(), pages.begin(), pages.end());
+            page_table.resize((size_t)(index + 1) * table_width);
+            require(new_ids.empty() || (start + new_ids.size() - 1) / TG_PAGE < pages.size(), "position outside the pages");
         }
-        for (int row : this->output_rows) require(row >= 0 && row < rows, "output row outside the batch");
-        for (int page : this->page_table) require(page >= 0, "negative page");
-        largest_id = *std::max_element(this->ids.begin(), this->ids.end());
-        smallest_id = *std::min_element(this->ids.begin(), this->ids.end());
-        last_position = *std::max_element(this->position.begin(), this->position.end());
-        largest_page = this->page_table.empty() ? 0 : *std::max_element(this->page_table.begin(), this->page_table.end());
+        check((int)slices.size());
     }
     int rows() const { return (int)ids.size(); }
+
+    void check(int sequences) {
+        require(rows() > 0, "a batch needs at least one row");
+        require((int)position.size() == rows() && (int)sequence.size() == rows(), "ids, positions and sequences differ in length");
+        for (int row = 0; row < rows(); row++) {
+            require(sequence[row] >= 0 && sequence[row] < sequences, "sequence outside the page table");
+            require(position[row] >= 0 && position[row] / TG_PAGE < table_width, "position outside the page table");
+        }
+        for (int row : output_rows) require(row >= 0 && row < rows(), "output row outside the batch");
+        for (int page : page_table) require(page >= 0, "negative page");
+        largest_id = *std::max_element(ids.begin(), ids.end());
+        smallest_id = *std::min_element(ids.begin(), ids.end());
+        last_position = *std::max_element(position.begin(), position.end());
+        largest_page = page_table.empty() ? 0 : *std::max_element(page_table.begin(), page_table.end());
+    }
 
     std::vector<int32_t> ids, position, sequence, page_table, output_rows;
     int table_width, largest_id, smallest_id, last_position, largest_page;
@@ -196,8 +220,8 @@ class Linear {
             num_bytes_ += m->num_bytes;
         }
         cols_ = matrices[0]->cols;
-        // Blocks of about 24 KiB of weights, at least a few for each thread.
-        const int by_bytes = std::max(1, (int)(24576 / std::max<size_t>(1, matrices[0]->bytes_per_panel)));
+        // Blocks of at most about 128 KiB of weights, at least eight for each thread.
+        const int by_bytes = std::max(1, (int)(131072 / std::max<size_t>(1, matrices[0]->bytes_per_panel)));
         const int by_threads = std::max(1, panels_ / (8 * cpu->threads.num_threads()));
         panels_per_block_ = std::min(by_bytes, by_threads);
         if (panels_ / panels_per_block_ > (1 << 17)) panels_per_block_ = panels_ / (1 << 17) + 1;
@@ -515,6 +539,7 @@ NB_MODULE(_native, m) {
         .def(nb::init<Array<int32_t, 1>, Array<int32_t, 1>, Array<int32_t, 1>, Array<int32_t, 2>, Array<int32_t, 1>>(),
              "ids"_a.noconvert(), "position"_a.noconvert(), "sequence"_a.noconvert(), "page_table"_a.noconvert(),
              "output_rows"_a.noconvert())
+        .def_static("of_slices", [](const std::vector<Batch::Slice>& slices) { return std::make_shared<Batch>(slices); }, "slices"_a)
         .def_prop_ro("rows", &Batch::rows);
 
     nb::class_<Embedding>(m, "Embedding")

@@ -36,7 +36,7 @@ inline void prefetch_group(const uint8_t* p, size_t bytes) {
 template <int kKind, int T>
 inline void tile_int8(const uint8_t* w, const tg_rows& x, int row, f32x16* acc) {
     constexpr size_t kBytes = group_bytes(kKind);
-    constexpr int kBias = kKind == TG_Q4 ? 8 : kKind == TG_Q8 ? kBytesBias : 0;
+    constexpr int kBias = kKind == TG_Q4 ? 3 : kKind == TG_Q8 ? kBytesBias : 0;  // stored weights are w + 2^kBias
     constexpr size_t kAhead = T == 1 ? 6 : 2;  // groups to prefetch: far for streams from memory, near for tiles in the cache
     const int groups = x.groups;
     const int8_t* q = x.q + (size_t)row * x.width;
@@ -59,13 +59,13 @@ inline void tile_int8(const uint8_t* w, const tg_rows& x, int row, f32x16* acc) 
         if (kKind == TG_Q4M) m = f_load_half((const uint16_t*)w + 16);
 #pragma GCC unroll 8
         for (int t = 0; t < T; t++) {
-            int32_t x4[8];
-            memcpy(x4, q + (size_t)t * x.width + g * TG_GROUP, 32);
-            i32x16 a = i_set(kBias ? -kBias * x.sum[at + (size_t)t * groups + g] : 0), b = i_set(0);
+            const int8_t* xg = q + (size_t)t * x.width + g * TG_GROUP;
+            i32x16 a = i_set(0), b = a;
+            if (kBias) a = i_sub(a, i_shift_left(i_set(x.sum[at + (size_t)t * groups + g]), kBias));
 #pragma GCC unroll 4
             for (int j = 0; j < 4; j++) {
-                a = kKind == TG_Q8 ? dot_bytes(a, v[j], x4[j]) : dot_nibbles(a, v[j], x4[j]);
-                b = kKind == TG_Q8 ? dot_bytes(b, v[j + 4], x4[j + 4]) : dot_nibbles(b, v[j + 4], x4[j + 4]);
+                a = kKind == TG_Q8 ? dot_bytes(a, v[j], xg + 4 * j) : dot_nibbles(a, v[j], xg + 4 * j);
+                b = kKind == TG_Q8 ? dot_bytes(b, v[j + 4], xg + 16 + 4 * j) : dot_nibbles(b, v[j + 4], xg + 16 + 4 * j);
             }
             const f32x16 s = f_mul(i_to_float(i_add(a, b)), f_set(x.scale[at + (size_t)t * groups + g]));
             acc[t] = f_fma(s, d, acc[t]);

@@ -35,7 +35,13 @@ void swiglu(const float* gate_up, float* out, int width) {
 
 inline void rotate(float* head, const float* cos_sin, int head_dim) {
     const int half = head_dim / 2;
-    for (int i = 0; i < half; i++) {
+    int i = 0;
+    for (; i + 16 <= half; i += 16) {
+        const f32x16 c = f_load(cos_sin + i), s = f_load(cos_sin + half + i), a = f_load(head + i), b = f_load(head + half + i);
+        f_store(head + i, f_sub(f_mul(a, c), f_mul(b, s)));
+        f_store(head + half + i, f_add(f_mul(b, c), f_mul(a, s)));
+    }
+    for (; i < half; i++) {
         const float c = cos_sin[i], s = cos_sin[half + i], a = head[i], b = head[half + i];
         head[i] = a * c - b * s;
         head[half + i] = b * c + a * s;

@@ -16,6 +16,8 @@
 
 namespace {
 
+typedef int32_t __attribute__((may_alias)) any_int32;  // four bytes of another type, read as one number
+
 #if defined(TG_ISA_AVX512)
 using f32x16 = __m512;
 using i32x16 = __m512i;
@@ -45,6 +47,8 @@ inline i32x16 i_load(const void* p) { return _mm512_loadu_si512(p); }
 inline i32x16 i_add(i32x16 a, i32x16 b) { return _mm512_add_epi32(a, b); }
 inline i32x16 i_and(i32x16 a, i32x16 b) { return _mm512_and_si512(a, b); }
 inline i32x16 i_shift_right(i32x16 a, int n) { return _mm512_srl_epi32(a, _mm_cvtsi32_si128(n)); }
+inline i32x16 i_shift_left(i32x16 a, int n) { return _mm512_sll_epi32(a, _mm_cvtsi32_si128(n)); }
+inline i32x16 i_sub(i32x16 a, i32x16 b) { return _mm512_sub_epi32(a, b); }
 inline f32x16 i_to_float(i32x16 a) { return _mm512_cvtepi32_ps(a); }
 inline i32x16 f_to_int(f32x16 a) { return _mm512_cvtps_epi32(a); }
 inline f32x16 f_power_of_two(i32x16 n) {  // 2^n for -126 <= n <= 127
@@ -105,6 +109,11 @@ inline i32x16 i_shift_right(i32x16 x, int n) {
     __m128i c = _mm_cvtsi32_si128(n);
     return {_mm256_srl_epi32(x.a, c), _mm256_srl_epi32(x.b, c)};
 }
+inline i32x16 i_shift_left(i32x16 x, int n) {
+    __m128i c = _mm_cvtsi32_si128(n);
+    return {_mm256_sll_epi32(x.a, c), _mm256_sll_epi32(x.b, c)};
+}
+inline i32x16 i_sub(i32x16 x, i32x16 y) { return {_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)}; }
 inline f32x16 i_to_float(i32x16 x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
 inline i32x16 f_to_int(f32x16 x) { return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)}; }
 inline f32x16 f_power_of_two(i32x16 n) {
@@ -174,6 +183,8 @@ inline i32x16 i_load(const void* p) { i32x16 r; memcpy(r.v, p, 64); return r; }
 inline i32x16 i_add(i32x16 a, i32x16 b) { TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] + (uint32_t)b.v[l]); return a; }
 inline i32x16 i_and(i32x16 a, i32x16 b) { TG_EACH a.v[l] &= b.v[l]; return a; }
 inline i32x16 i_shift_right(i32x16 a, int n) { TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] >> n); return a; }
+inline i32x16 i_shift_left(i32x16 a, int n) { TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] << n); return a; }
+inline i32x16 i_sub(i32x16 a, i32x16 b) { TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] - (uint32_t)b.v[l]); return a; }
 inline f32x16 i_to_float(i32x16 a) { f32x16 r; TG_EACH r.v[l] = (float)a.v[l]; return r; }
 inline i32x16 f_to_int(f32x16 a) {  // ties to even; out of range and NaN give INT32_MIN, as the instruction does
     i32x16 r;
@@ -193,17 +204,19 @@ inline void i_store_int8(int8_t* p, i32x16 a) {  // saturating
 }
 #endif
 
-// acc + sum over the four bytes of each lane of w * x: `x4` holds four int8 activations, the same for every lane.
+// acc + sum over the four bytes of each lane of w * x: `x` points to four int8 activations, the same for every lane (loaded
+// straight into a vector: by way of an integer register it would cost as much as the product).
 // w holds nibbles (0..15): no instruction set can saturate.
-inline i32x16 dot_nibbles(i32x16 acc, i32x16 w, int32_t x4) {
+inline i32x16 dot_nibbles(i32x16 acc, i32x16 w, const int8_t* x) {
+    const int32_t x4 = *(const any_int32*)x;
 #if defined(TG_ISA_AVX512VNNI)
     return _mm512_dpbusd_epi32(acc, w, _mm512_set1_epi32(x4));
 #elif defined(TG_ISA_AVX512)
     return _mm512_add_epi32(acc, _mm512_madd_epi16(_mm512_maddubs_epi16(w, _mm512_set1_epi32(x4)), _mm512_set1_epi16(1)));
 #elif defined(TG_ISA_AVX2)
-    __m256i x = _mm256_set1_epi32(x4), one = _mm256_set1_epi16(1);
-    return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(_mm256_maddubs_epi16(w.a, x), one)),
-            _mm256_add_epi32(acc.b, _mm256_madd_epi16(_mm256_maddubs_epi16(w.b, x), one))};
+    __m256i v = _mm256_set1_epi32(x4), one = _mm256_set1_epi16(1);
+    return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(_mm256_maddubs_epi16(w.a, v), one)),
+            _mm256_add_epi32(acc.b, _mm256_madd_epi16(_mm256_maddubs_epi16(w.b, v), one))};
 #else
     TG_EACH for (int b = 0; b < 4; b++) {
         acc.v[l] += (int32_t)(uint8_t)((uint32_t)w.v[l] >> (8 * b)) * (int8_t)((uint32_t)x4 >> (8 * b));
@@ -214,19 +227,20 @@ inline i32x16 dot_nibbles(i32x16 acc, i32x16 w, int32_t x4) {
 
 // The same for stored bytes w + 128 (0..255). VNNI multiplies the stored bytes and the caller removes 128 * sum(x) in int32;
 // elsewhere 255 * 127 * 2 would saturate, so |w| and x with w's sign are multiplied: at most 128 * 127 * 2 = 32512.
-inline i32x16 dot_bytes(i32x16 acc, i32x16 w, int32_t x4) {
+inline i32x16 dot_bytes(i32x16 acc, i32x16 w, const int8_t* x) {
+    const int32_t x4 = *(const any_int32*)x;
 #if defined(TG_ISA_AVX512VNNI)
     return _mm512_dpbusd_epi32(acc, w, _mm512_set1_epi32(x4));
 #elif defined(TG_ISA_AVX512)
-    __m512i s = _mm512_xor_si512(w, _mm512_set1_epi8((char)0x80)), x = _mm512_set1_epi32(x4);
-    __m512i signed_x = _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(s), _mm512_setzero_si512(), x);
+    __m512i s = _mm512_xor_si512(w, _mm512_set1_epi8((char)0x80)), v = _mm512_set1_epi32(x4);
+    __m512i signed_x = _mm512_mask_sub_epi8(v, _mm512_movepi8_mask(s), _mm512_setzero_si512(), v);
     return _mm512_add_epi32(acc,
                             _mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_abs_epi8(s), signed_x), _mm512_set1_epi16(1)));
 #elif defined(TG_ISA_AVX2)
-    __m256i flip = _mm256_set1_epi8((char)0x80), x = _mm256_set1_epi32(x4), one = _mm256_set1_epi16(1);
+    __m256i flip = _mm256_set1_epi8((char)0x80), v = _mm256_set1_epi32(x4), one = _mm256_set1_epi16(1);
     __m256i a = _mm256_xor_si256(w.a, flip), b = _mm256_xor_si256(w.b, flip);
-    return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(x, a)), one)),
-            _mm256_add_epi32(acc.b, _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(b), _mm256_sign_epi8(x, b)), one))};
+    return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(v, a)), one)),
+            _mm256_add_epi32(acc.b, _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(b), _mm256_sign_epi8(v, b)), one))};
 #else
     TG_EACH for (int b = 0; b < 4; b++) {
         acc.v[l] += ((int32_t)(uint8_t)((uint32_t)w.v[l] >> (8 * b)) - 128) * (int8_t)((uint32_t)x4 >> (8 * b));
@@ -235,7 +249,7 @@ inline i32x16 dot_bytes(i32x16 acc, i32x16 w, int32_t x4) {
 #endif
 }
 #if defined(TG_ISA_AVX512VNNI)
-constexpr int kBytesBias = 128;  // what dot_bytes leaves to the caller
+constexpr int kBytesBias = 7;  // dot_bytes leaves 2^7 * sum(x) to the caller
 #else
 constexpr int kBytesBias = 0;
 #endif

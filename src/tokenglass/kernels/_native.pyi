@@ -112,6 +112,11 @@ class Batch:
         page_table: NDArray[np.int32],
         output_rows: NDArray[np.int32],
     ) -> None: ...
+    @staticmethod
+    def of_slices(slices: Sequence[tuple[Sequence[int], int, Sequence[int], int]]) -> Batch:
+        """The same from one tuple for each sequence: its new ids, the position of the first, the pages of the whole
+        sequence, and how many of its last rows want logits.
+        """
     @property
     def rows(self) -> int: ...
 

@@ -149,6 +149,25 @@ class Batch:
         self.page_table, self.output_rows = page_table.copy(), output_rows.copy()
         self.rows = len(ids)
 
+    @staticmethod
+    def of_slices(slices: Sequence[tuple[Sequence[int], int, Sequence[int], int]]) -> Batch:
+        """From one tuple for each sequence: new ids, position of the first, pages, number of last rows wanted."""
+        table = np.zeros((len(slices), max(len(pages) for _, _, pages, _ in slices)), np.int32)
+        position: list[int] = []
+        sequence: list[int] = []
+        outputs: list[int] = []
+        for i, (ids, start, pages, num_outputs) in enumerate(slices):
+            table[i, : len(pages)] = pages
+            position += range(start, start + len(ids))
+            sequence += [i] * len(ids)
+            outputs += range(len(position) - num_outputs, len(position))
+        all_ids = [token_id for ids, _, _, _ in slices for token_id in ids]
+        return Batch(
+            *(np.array(x, np.int32) for x in (all_ids, position, sequence)),
+            table,
+            np.array(outputs, np.int32),
+        )
+
 
 class Embedding:
     """out[i] = matrix[ids[i]], dequantised."""

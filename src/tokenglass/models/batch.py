@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from tokenglass import kernels
 
 
@@ -45,19 +43,6 @@ class Batch:
 
     def rows(self, ops: kernels.Kernels = kernels) -> kernels.Batch:
         """The same as arrays for the kernels, one entry a row."""
-        lengths = [len(piece.ids) for piece in self.slices]
-        table = np.zeros((len(self.slices), max(len(piece.pages) for piece in self.slices)), np.int32)
-        outputs: list[int] = []
-        end = 0
-        for i, piece in enumerate(self.slices):
-            table[i, : len(piece.pages)] = piece.pages
-            end += len(piece.ids)
-            outputs.extend(range(end - piece.num_outputs, end))
-        rows: kernels.Batch = ops.Batch(
-            np.array([token for piece in self.slices for token in piece.ids], np.int32),
-            np.concatenate([np.arange(p.start, p.start + len(p.ids), dtype=np.int32) for p in self.slices]),
-            np.repeat(np.arange(len(self.slices), dtype=np.int32), lengths),
-            table,
-            np.array(outputs, np.int32),
-        )
+        slices = [(piece.ids, piece.start, piece.pages, piece.num_outputs) for piece in self.slices]
+        rows: kernels.Batch = ops.Batch.of_slices(slices)
         return rows
