@@ -204,11 +204,65 @@ class Embedding {
     tg_matrix view_;
 };
 
+// An operation from row to row. On its own it is called like every other; in front of a product it fills the product's scratch.
+class RowOperation {
+  public:
+    explicit RowOperation(CpuPointer cpu) : cpu_(cpu) {}
+    virtual ~RowOperation() = default;
+    virtual int width_for(int out_width) const = 0;  // width of x
+    virtual void row(const float* x, float* out, int out_width) const = 0;
+
+    void operator()(const Rows& x, Rows& out) {
+        prepare(x, out);
+        Timed timed(*cpu_);
+        WithoutGil gil(x.count);
+        cpu_->each_row(x.count, 8, [&](int i) { row(x.row(i), out.row(i), out.width); });
+    }
+    void prepare(const Rows& x, Rows& out) const {
+        check_rows(x, width_for(out.width), "x");
+        out.set_count(x.count);
+    }
+
+  protected:
+    CpuPointer cpu_;
+};
+
+class RMSNorm : public RowOperation {
+  public:
+    RMSNorm(CpuPointer cpu, Array<float, 1> weight, float eps) : RowOperation(cpu), width_((int)weight.size()), eps_(eps) {
+        require(width_ > 0 && eps >= 0.0f, "a norm needs weights and a non-negative eps");
+        weight_ = aligned<float>(width_ + TG_LANES, true);
+        std::copy(weight.data(), weight.data() + width_, weight_.get());
+    }
+    int width_for(int out_width) const override {
+        require(out_width == width_, "out has width " + std::to_string(out_width) + ", expected " + std::to_string(width_));
+        return width_;
+    }
+    void row(const float* x, float* out, int) const override { cpu_->ops.rms_norm(x, weight_.get(), out, width_, eps_); }
+
+  private:
+    int width_;
+    float eps_;
+    Aligned<float> weight_;
+};
+
+class SwiGLU : public RowOperation {
+  public:
+    using RowOperation::RowOperation;
+    int width_for(int out_width) const override {
+        require(out_width % TG_LANES == 0, "width must be a multiple of 16");
+        return 2 * out_width;
+    }
+    void row(const float* x, float* out, int out_width) const override { cpu_->ops.swiglu(x, out, out_width); }
+};
+
 class Linear {
   public:
-    Linear(CpuPointer cpu, std::vector<std::shared_ptr<Matrix>> matrices, bool exact, bool add)
-        : cpu_(cpu), owners_(matrices), exact_(exact), add_(add) {
+    Linear(CpuPointer cpu, std::vector<std::shared_ptr<Matrix>> matrices, bool exact, bool add, std::shared_ptr<RowOperation> before,
+           std::shared_ptr<Rows> scratch)
+        : cpu_(cpu), owners_(matrices), before_(before), scratch_(scratch), exact_(exact), add_(add) {
         require(!matrices.empty(), "a product needs a matrix");
+        require(!before == !scratch, "an operation before the product needs scratch rows, and only that does");
         for (auto& m : matrices) {
             require(m && m->rows < (1 << 24) - width_, m ? "the product is too wide" : "a product needs a matrix");
             require(m->cols == matrices[0]->cols, "matrices of one product must have the same columns");
@@ -220,6 +274,7 @@ class Linear {
             num_bytes_ += m->num_bytes;
         }
         cols_ = matrices[0]->cols;
+        if (before) check_rows(*scratch, cols_, "scratch"), before->width_for(cols_);
         // Blocks of at most about 128 KiB of weights, at least eight for each thread.
         const int by_bytes = std::max(1, (int)(131072 / std::max<size_t>(1, matrices[0]->bytes_per_panel)));
         const int by_threads = std::max(1, panels_ / (8 * cpu->threads.num_threads()));
@@ -231,11 +286,13 @@ class Linear {
         }
     }
     void operator()(Rows& x, Rows& out) {
-        check_rows(x, cols_, "x");
+        Rows& in = before_ ? *scratch_ : x;
+        if (before_) before_->prepare(x, in);
+        check_rows(in, cols_, "x");
         check_rows(out, width_, "out");
-        require(&x != &out, "x and out must be two buffers");
-        require(!needs_int8_ || x.groups, "x was made without its quantised form");
-        const int rows = x.count;
+        require(&in != &out, "x and out must be two buffers");
+        require(!needs_int8_ || in.groups, "x was made without its quantised form");
+        const int rows = in.count;
         if (add_) {
             require(out.count == rows, "out must already hold the rows to add to");
             out.is_quantised = false;
@@ -244,14 +301,18 @@ class Linear {
         }
         Timed timed(*cpu_);
         WithoutGil gil(rows);
-        const tg_rows in = x.view();
-        if (needs_int8_ && !x.is_quantised) {
-            cpu_->each_row(rows, 8, [&](int row) { cpu_->ops.quantise(&in, row); });
-            x.is_quantised = true;
+        const tg_rows view = in.view();
+        const bool quantises = needs_int8_ && !in.is_quantised;
+        if (before_ || quantises) {
+            cpu_->each_row(rows, 8, [&](int row) {
+                if (before_) before_->row(x.row(row), in.row(row), cols_);
+                if (quantises) cpu_->ops.quantise(&view, row);
+            });
+            in.is_quantised |= quantises;
         }
         const int rows_per_block = 64, row_blocks = (rows + rows_per_block - 1) / rows_per_block;
         const tg_linear_job job{views_.data(), (int)views_.size(), panels_per_block_, rows, row_blocks, rows_per_block,
-                                exact_, add_, in, out.data.get(), out.width};
+                                exact_, add_, view, out.data.get(), out.width};
         cpu_->parallel(panel_blocks_ * row_blocks, [&](int block) { cpu_->ops.linear(&job, block); });
     }
     size_t num_bytes() const { return num_bytes_; }
@@ -273,48 +334,11 @@ class Linear {
     CpuPointer cpu_;
     std::vector<std::shared_ptr<Matrix>> owners_;
     std::vector<tg_matrix> views_;
+    std::shared_ptr<RowOperation> before_;
+    std::shared_ptr<Rows> scratch_;
     bool exact_, add_, needs_int8_ = false;
     int width_ = 0, cols_ = 0, panels_ = 0, panels_per_block_ = 1, panel_blocks_ = 0;
     size_t num_bytes_ = 0;
-};
-
-class RMSNorm {
-  public:
-    RMSNorm(CpuPointer cpu, Array<float, 1> weight, float eps) : cpu_(cpu), width_((int)weight.size()), eps_(eps) {
-        require(width_ > 0 && eps >= 0.0f, "a norm needs weights and a non-negative eps");
-        weight_ = aligned<float>(width_ + TG_LANES, true);
-        std::copy(weight.data(), weight.data() + width_, weight_.get());
-    }
-    void operator()(const Rows& x, Rows& out) {
-        check_rows(x, width_, "x");
-        check_rows(out, width_, "out");
-        out.set_count(x.count);
-        Timed timed(*cpu_);
-        WithoutGil gil(x.count);
-        cpu_->each_row(x.count, 16, [&](int row) { cpu_->ops.rms_norm(x.row(row), weight_.get(), out.row(row), width_, eps_); });
-    }
-
-  private:
-    CpuPointer cpu_;
-    int width_;
-    float eps_;
-    Aligned<float> weight_;
-};
-
-class SwiGLU {
-  public:
-    explicit SwiGLU(CpuPointer cpu) : cpu_(cpu) {}
-    void operator()(const Rows& gate_up, Rows& out) {
-        require(out.width % TG_LANES == 0, "width must be a multiple of 16");
-        check_rows(gate_up, 2 * out.width, "gate_up");
-        out.set_count(gate_up.count);
-        Timed timed(*cpu_);
-        WithoutGil gil(gate_up.count);
-        cpu_->each_row(gate_up.count, 4, [&](int row) { cpu_->ops.swiglu(gate_up.row(row), out.row(row), out.width); });
-    }
-
-  private:
-    CpuPointer cpu_;
 };
 
 // Where the heads of one layer lie in a row of q, k and v, and in the pages.
@@ -360,14 +384,16 @@ class RopeStore {
 
 class Attention {
   public:
-    Attention(CpuPointer cpu, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads, int64_t context, float scale)
-        : cpu_(cpu), at_(pages, layer, heads), context_((int)context), scale_(scale) {
+    Attention(CpuPointer cpu, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads, int64_t context, float scale,
+              std::shared_ptr<RopeStore> before)
+        : cpu_(cpu), at_(pages, layer, heads), before_(before), context_((int)context), scale_(scale) {
         require(context > 0 && context < (1 << 24), "context must be positive");
         // The partials belong to `cpu`, so only steps that keep the lock may use them.
         max_rows_by_span_ = std::min(4 * cpu->threads.num_threads() / pages->kv_heads + 1, kReleaseRows - 1);
         cpu_->partials((size_t)max_rows_by_span_ * at_.heads * spans(context_ - 1) * (pages->head_dim + 2));
     }
-    void operator()(const Rows& qkv, const Batch& batch, Rows& out) {
+    void operator()(Rows& qkv, const Batch& batch, Rows& out) {
+        if (before_) (*before_)(qkv, batch);
         at_.check(qkv, batch);
         const KVPages& pages = *at_.pages;
         check_rows(out, at_.heads * pages.head_dim, "out");
@@ -392,6 +418,7 @@ class Attention {
     static int spans(int last_position) { return last_position / TG_SPAN + 1; }
     CpuPointer cpu_;
     Heads at_;
+    std::shared_ptr<RopeStore> before_;
     int context_, max_rows_by_span_;
     float scale_;
 };
@@ -433,13 +460,16 @@ nb::object top(const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
     return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(found->data(), {found->size()}, owner));
 }
 
-nb::tuple softmax_weights(const Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, float temperature) {
+nb::tuple softmax_weights(Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, float temperature) {
     check_logits(logits, row, vocab);
     require(temperature > 0.0f, "temperature must be positive");
+    Timed timed(cpu);
     const float* z = logits.row((int)row);
+    const int best = cpu.ops.argmax(z, (int)vocab);
+    require(best >= 0, "no logit of this row is a finite number");
     float* weights = new float[(size_t)vocab];
     nb::capsule owner(weights, [](void* p) noexcept { delete[] static_cast<float*>(p); });
-    const double sum = cpu.ops.softmax(z, weights, (int)vocab, z[cpu.ops.argmax(z, (int)vocab)], temperature);
+    const double sum = cpu.ops.softmax(z, weights, (int)vocab, z[best], temperature);
     return nb::make_tuple(nb::ndarray<nb::numpy, float, nb::ndim<1>>(weights, {(size_t)vocab}, owner), sum);
 }
 
@@ -481,13 +511,17 @@ NB_MODULE(_native, m) {
         .def_rw("is_timed", &Cpu::is_timed)
         .def_rw("op_seconds", &Cpu::op_seconds)
         .def("argmax",
-             [](const Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab) {
+             [](Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab) {
                  check_logits(logits, row, vocab);
+                 Timed timed(cpu);
                  return cpu.ops.argmax(logits.row((int)row), (int)vocab);
              },
              "logits"_a, "row"_a, "vocab"_a)
         .def("top",
-             [](const Cpu&, const Rows& logits, int64_t row, int64_t vocab, int64_t num) { return top(logits, row, vocab, num); },
+             [](Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
+                 Timed timed(cpu);
+                 return top(logits, row, vocab, num);
+             },
              "logits"_a, "row"_a, "vocab"_a, "num"_a)
         .def("softmax_weights", &softmax_weights, "logits"_a, "row"_a, "vocab"_a, "temperature"_a);
 
@@ -545,23 +579,24 @@ NB_MODULE(_native, m) {
     nb::class_<Embedding>(m, "Embedding")
         .def(nb::init<CpuPointer, std::shared_ptr<Matrix>>(), "cpu"_a, "matrix"_a)
         .def("__call__", &Embedding::operator(), "batch"_a, "out"_a);
+    nb::class_<RowOperation>(m, "RowOperation").def("__call__", &RowOperation::operator(), "x"_a, "out"_a);
+    nb::class_<RMSNorm, RowOperation>(m, "RMSNorm")
+        .def(nb::init<CpuPointer, Array<float, 1>, float>(), "cpu"_a, "weight"_a.noconvert(), "eps"_a);
+    nb::class_<SwiGLU, RowOperation>(m, "SwiGLU").def(nb::init<CpuPointer>(), "cpu"_a);
     nb::class_<Linear>(m, "Linear")
-        .def(nb::init<CpuPointer, std::vector<std::shared_ptr<Matrix>>, bool, bool>(), "cpu"_a, "matrices"_a, "exact"_a = false,
-             "add"_a = false)
+        .def(nb::init<CpuPointer, std::vector<std::shared_ptr<Matrix>>, bool, bool, std::shared_ptr<RowOperation>,
+                      std::shared_ptr<Rows>>(),
+             "cpu"_a, "matrices"_a, "exact"_a = false, "add"_a = false, "before"_a = nb::none(), "scratch"_a = nb::none())
         .def("__call__", &Linear::operator(), "x"_a, "out"_a)
         .def_prop_ro("num_bytes", &Linear::num_bytes)
         .def("read_all", &Linear::read_all);
-    nb::class_<RMSNorm>(m, "RMSNorm")
-        .def(nb::init<CpuPointer, Array<float, 1>, float>(), "cpu"_a, "weight"_a.noconvert(), "eps"_a)
-        .def("__call__", &RMSNorm::operator(), "x"_a, "out"_a);
-    nb::class_<SwiGLU>(m, "SwiGLU").def(nb::init<CpuPointer>(), "cpu"_a).def("__call__", &SwiGLU::operator(), "gate_up"_a, "out"_a);
     nb::class_<RopeStore>(m, "RopeStore")
         .def(nb::init<CpuPointer, Array<float, 3>, std::shared_ptr<KVPages>, int64_t, int64_t>(), "cpu"_a, "cos_sin"_a.noconvert(),
              "pages"_a, "layer"_a, "heads"_a)
         .def("__call__", &RopeStore::operator(), "qkv"_a, "batch"_a);
     nb::class_<Attention>(m, "Attention")
-        .def(nb::init<CpuPointer, std::shared_ptr<KVPages>, int64_t, int64_t, int64_t, float>(), "cpu"_a, "pages"_a, "layer"_a,
-             "heads"_a, "context"_a, "scale"_a)
+        .def(nb::init<CpuPointer, std::shared_ptr<KVPages>, int64_t, int64_t, int64_t, float, std::shared_ptr<RopeStore>>(), "cpu"_a,
+             "pages"_a, "layer"_a, "heads"_a, "context"_a, "scale"_a, "before"_a = nb::none())
         .def("__call__", &Attention::operator(), "qkv"_a, "batch"_a, "out"_a);
 
     m.def("take_outputs", &take_outputs, "x"_a, "batch"_a, "out"_a);

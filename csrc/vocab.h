@@ -5,16 +5,22 @@
 
 namespace {
 
-// The lowest id among the largest logits; NaN never wins.
+// The lowest id among the largest logits; NaN never wins. -1 where the largest is not finite: nothing can be chosen.
 int argmax(const float* logits, int n) {
-    f32x16 best = f_set(-INFINITY);
-    int i = 0;
-    for (; i + 16 <= n; i += 16) best = f_max(f_load(logits + i), best);
-    float top = f_largest(best);
-    for (; i < n; i++) top = logits[i] > top ? logits[i] : top;
-    for (i = 0; i < n; i++)
-        if (logits[i] == top) return i;
-    return 0;
+    float top = -INFINITY;
+    int at = -1, at_end = -1;  // the first stretch of 1,024 that holds the largest
+    for (int from = 0; from < n; from += 1024) {
+        const int end = from + 1024 < n ? from + 1024 : n;
+        f32x16 best = f_set(-INFINITY);
+        int i = from;
+        for (; i + 16 <= end; i += 16) best = f_max(f_load(logits + i), best);
+        float largest = f_largest(best);
+        for (; i < end; i++) largest = logits[i] > largest ? logits[i] : largest;
+        if (largest > top) top = largest, at = from, at_end = end;
+    }
+    if (!(top > -INFINITY && top < INFINITY)) return -1;
+    while (at < at_end && logits[at] != top) at++;
+    return at;
 }
 
 // weights[i] = e^((logits[i] - max) / temperature). Returns their sum: float lanes within 256 vectors, double beyond.
@@ -41,6 +47,7 @@ double softmax(const float* logits, float* weights, int n, float max, float temp
 int64_t read_all(const uint8_t* data, size_t bytes) {
     i32x16 a = i_set(0), b = a, c = a, d = a;
     for (size_t i = 0; i + 256 <= bytes; i += 256) {
+        for (int line = 0; line < 256; line += 64) __builtin_prefetch(data + i + 2048 + line, 0, 0);
         a = i_add(a, i_load(data + i)), b = i_add(b, i_load(data + i + 64));
         c = i_add(c, i_load(data + i + 128)), d = i_add(d, i_load(data + i + 192));
     }

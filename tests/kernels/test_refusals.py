@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.kernels.support import ISAS, filled, int32
-from tokenglass.errors import ParameterError
 from tokenglass.kernels import (
     Attention,
     Batch,
@@ -24,7 +23,6 @@ from tokenglass.kernels import (
     RopeStore,
     Rows,
     SwiGLU,
-    cpu,
     has_panels,
     rope_table,
     take_outputs,
@@ -295,11 +293,6 @@ def test_read_only_bytes_are_welcome() -> None:
     out = rows(1, 1)
     Linear(CPU, [Matrix(CPU, "F32", raw, 1, 32)])(rows(1, 32), out)
     assert out.numpy()[0, 0] == 32
-
-
-def test_unknown_instruction_set_is_named() -> None:
-    with pytest.raises(ParameterError, match=r"sse9.*plain"):
-        cpu(1, "sse9")
 
 
 def test_formats_with_panels() -> None:

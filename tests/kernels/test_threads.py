@@ -147,11 +147,13 @@ def test_operations_keep_their_cpu_alive() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.parametrize("started", [False, True], ids=["before its threads", "with its threads"])
-def test_a_forked_child_computes_and_ends(started: bool) -> None:
+@pytest.mark.parametrize(("rows", "started"), [(100, False), (2048, True)])
+def test_a_forked_child_computes_and_ends(rows: int, started: bool) -> None:
     """The child has none of the parent's threads: it works alone, and joins nobody when its Cpu goes."""
-    jobs = [product_of(*native(ISAS[0], 4))]
-    wanted = jobs[0]() if started else product_of(*native(ISAS[0], 1))()
+    jobs = [
+        product_of(*native(ISAS[0], 4), rows=rows, num_rows=130)
+    ]  # packing 100 rows is one block: no threads
+    wanted = jobs[0]() if started else product_of(*native(ISAS[0], 1), rows=rows, num_rows=130)()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of exactly this
         child = os.fork()

@@ -45,11 +45,14 @@ def test_nan_never_wins(vocab: int, isa: str) -> None:
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_nothing_but_nan_gives_id_0_and_no_best_few(isa: str) -> None:
+@pytest.mark.parametrize("worst", [np.nan, -np.inf])
+def test_nothing_finite_gives_no_best(isa: str, worst: float) -> None:
     ops, cpu = native(isa)
-    rows = filled(ops, logits_of([np.nan] * 20))
-    assert cpu.argmax(rows, 0, 20) == 0
-    assert len(cpu.top(rows, 0, 20, 5)) == 0
+    rows = filled(ops, logits_of([worst] * 20))
+    assert cpu.argmax(rows, 0, 20) == -1
+    with pytest.raises(ValueError, match="finite"):
+        cpu.softmax_weights(rows, 0, 20, 1.0)
+    assert len(cpu.top(rows, 0, 20, 5)) == (0 if np.isnan(worst) else 5)
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -101,11 +104,12 @@ def test_exp_over_its_whole_range(isa: str) -> None:
     assert (results[0][~is_kept] == 0).all()
 
 
-def test_infinite_best_logit_leaves_no_weight() -> None:
-    """inf - inf is NaN, whose weight is 0: the caller sees a sum of 0."""
+def test_infinity_cannot_be_chosen() -> None:
     for ops, cpu in (native(ISAS[0]), twin()):
-        weights, total = cpu.softmax_weights(filled(ops, logits_of([1, np.inf, 2])), 0, 3, 1.0)
-        assert (weights.tolist(), total) == ([0, 0, 0], 0.0)
+        rows = filled(ops, logits_of([1, np.inf, 2]))
+        assert cpu.argmax(rows, 0, 3) == -1
+        with pytest.raises(ValueError, match="finite"):
+            cpu.softmax_weights(rows, 0, 3, 1.0)
 
 
 @given(

@@ -29,6 +29,7 @@ from tokenglass.kernels._native import (
     Matrix,
     RMSNorm,
     RopeStore,
+    RowOperation,
     Rows,
     SwiGLU,
     has_panels,
@@ -52,6 +53,7 @@ __all__ = [
     "Matrix",
     "RMSNorm",
     "RopeStore",
+    "RowOperation",
     "Rows",
     "SwiGLU",
     "cpu",
@@ -94,7 +96,7 @@ class Logits:
         return self.rows.count
 
     def argmax(self, row: int) -> int:
-        """The best token's id; of equals the lowest."""
+        """The best token's id, of equals the lowest; -1 where no logit is a finite number to choose."""
         return self.cpu.argmax(self.rows, row, self.vocab)
 
     def top(self, row: int, num: int) -> NDArray[np.int32]:

@@ -35,7 +35,7 @@ class Cpu:
     is_timed: bool  # add up the time spent in operations
     op_seconds: float
     def argmax(self, logits: Rows, row: int, vocab: int) -> int:
-        """The lowest id among the largest of the first `vocab` logits of a row."""
+        """The lowest id among the largest of the first `vocab` logits of a row; -1 if that is not finite."""
     def top(self, logits: Rows, row: int, vocab: int, num: int) -> NDArray[np.int32]:
         """Ids of the `num` largest, largest first, equals by id; NaN is left out: int32 [<= num]."""
     def softmax_weights(
@@ -114,8 +114,8 @@ class Batch:
     ) -> None: ...
     @staticmethod
     def of_slices(slices: Sequence[tuple[Sequence[int], int, Sequence[int], int]]) -> Batch:
-        """The same from one tuple for each sequence: its new ids, the position of the first, the pages of the whole
-        sequence, and how many of its last rows want logits.
+        """The same from one tuple for each sequence: its new ids, the position of the first, the pages of the
+        whole sequence, and how many of its last rows want logits.
         """
     @property
     def rows(self) -> int: ...
@@ -129,9 +129,16 @@ class Linear:
     """out = x W^T for one or several matrices side by side: x [rows, cols] -> out [rows, sum of their rows].
 
     `add`: out += instead. Quantised matrices multiply int8 activations, unless `exact`: then float32 ones.
+    `before`: a norm or activation that x passes first, into `scratch` [rows, cols]; one call instead of two.
     """
     def __init__(
-        self, cpu: Cpu, matrices: Sequence[Matrix], exact: bool = False, add: bool = False
+        self,
+        cpu: Cpu,
+        matrices: Sequence[Matrix],
+        exact: bool = False,
+        add: bool = False,
+        before: RowOperation | None = None,
+        scratch: Rows | None = None,
     ) -> None: ...
     def __call__(self, x: Rows, out: Rows) -> None: ...
     @property
@@ -140,17 +147,19 @@ class Linear:
     def read_all(self) -> int:
         """Reads all weights once and returns a checksum: what memory alone would cost."""
 
-class RMSNorm:
-    """out = x / sqrt(mean(x^2) + eps) * weight, row by row (https://arxiv.org/abs/1910.07467)."""
-    def __init__(self, cpu: Cpu, weight: NDArray[np.float32], eps: float) -> None: ...
+class RowOperation:
+    """From row to row: called on its own, or bound in front of a product."""
     def __call__(self, x: Rows, out: Rows) -> None: ...
 
-class SwiGLU:
+class RMSNorm(RowOperation):
+    """out = x / sqrt(mean(x^2) + eps) * weight, row by row (https://arxiv.org/abs/1910.07467)."""
+    def __init__(self, cpu: Cpu, weight: NDArray[np.float32], eps: float) -> None: ...
+
+class SwiGLU(RowOperation):
     """out = silu(gate) * up, gate_up = [gate | up]: [rows, 2 width] -> [rows, width]
     (https://arxiv.org/abs/2002.05202).
     """
     def __init__(self, cpu: Cpu) -> None: ...
-    def __call__(self, gate_up: Rows, out: Rows) -> None: ...
 
 class RopeStore:
     """Rotates q and k in place by their positions (pairs i and i + head_dim / 2) and stores k and v in the
@@ -164,9 +173,19 @@ class RopeStore:
     def __call__(self, qkv: Rows, batch: Batch) -> None: ...
 
 class Attention:
-    """out = softmax(scale * q K^T) V over the pages, causal: qkv -> [rows, heads * head_dim]."""
+    """out = softmax(scale * q K^T) V over the pages, causal: qkv -> [rows, heads * head_dim].
+
+    `before` rotates and stores qkv first.
+    """
     def __init__(
-        self, cpu: Cpu, pages: KVPages, layer: int, heads: int, context: int, scale: float
+        self,
+        cpu: Cpu,
+        pages: KVPages,
+        layer: int,
+        heads: int,
+        context: int,
+        scale: float,
+        before: RopeStore | None = None,
     ) -> None: ...
     def __call__(self, qkv: Rows, batch: Batch, out: Rows) -> None: ...
 

@@ -43,9 +43,10 @@ class Cpu:
         self.is_timed, self.op_seconds = False, 0.0
 
     def argmax(self, logits: Rows, row: int, vocab: int) -> int:
-        """The lowest id among the largest logits; NaN never wins."""
+        """The lowest id among the largest logits; NaN never wins. -1 where the largest is not finite."""
         z = logits.numpy()[row, :vocab]
-        return int(np.argmax(z == np.fmax.reduce(z, initial=-np.inf)))
+        largest = np.fmax.reduce(z, initial=-np.inf)
+        return int(np.argmax(z == largest)) if np.isfinite(largest) else -1
 
     def top(self, logits: Rows, row: int, vocab: int, num: int) -> I32:
         """Ids of the `num` largest logits, largest first, equals by id; never a NaN."""
@@ -56,8 +57,11 @@ class Cpu:
     def softmax_weights(self, logits: Rows, row: int, vocab: int, temperature: float) -> tuple[F32, float]:
         """e^((logit - largest) / temperature) and their sum: float32 lanes in 4096 numbers, then float64."""
         z = logits.numpy()[row, :vocab]
+        best = self.argmax(logits, row, vocab)
+        if best < 0:
+            raise ValueError("no logit of this row is a finite number")
         with np.errstate(all="ignore"):
-            weights = exp((z - z[self.argmax(logits, row, vocab)]) / f32(temperature))
+            weights = exp((z - z[best]) / f32(temperature))
         return weights, sum(float(lane_sum(weights[i : i + 4096])) for i in range(0, vocab, 4096))
 
 
@@ -151,7 +155,7 @@ class Batch:
 
     @staticmethod
     def of_slices(slices: Sequence[tuple[Sequence[int], int, Sequence[int], int]]) -> Batch:
-        """From one tuple for each sequence: new ids, position of the first, pages, number of last rows wanted."""
+        """From one tuple for each sequence: new ids, position of the first, pages, last rows wanted."""
         table = np.zeros((len(slices), max(len(pages) for _, _, pages, _ in slices)), np.int32)
         position: list[int] = []
         sequence: list[int] = []
@@ -162,11 +166,10 @@ class Batch:
             sequence += [i] * len(ids)
             outputs += range(len(position) - num_outputs, len(position))
         all_ids = [token_id for ids, _, _, _ in slices for token_id in ids]
-        return Batch(
-            *(np.array(x, np.int32) for x in (all_ids, position, sequence)),
-            table,
-            np.array(outputs, np.int32),
+        ids_, position_, sequence_, outputs_ = (
+            np.array(x, np.int32) for x in (all_ids, position, sequence, outputs)
         )
+        return Batch(ids_, position_, sequence_, table, outputs_)
 
 
 class Embedding:
@@ -186,14 +189,26 @@ class Linear:
     int8   for each group of columns: s = sum of code * q, exact;  acc = fma(s * scale_x, scale, acc)
                                       with a minimum also          acc = fma(minimum, sum_x * scale_x, acc)
 
-    Matrices of blocks multiply int8 activations, unless `exact`.
+    Matrices of blocks multiply int8 activations, unless `exact`. `before`: x passes it first, into `scratch`.
     """
 
-    def __init__(self, cpu: Cpu, matrices: Sequence[Matrix], exact: bool = False, add: bool = False) -> None:
+    def __init__(
+        self,
+        cpu: Cpu,
+        matrices: Sequence[Matrix],
+        exact: bool = False,
+        add: bool = False,
+        before: RowOperation | None = None,
+        scratch: Rows | None = None,
+    ) -> None:
         self.matrices, self.exact, self.add = list(matrices), exact, add
+        self.before, self.scratch = before, scratch
         self.num_bytes = sum(matrix.num_bytes for matrix in self.matrices)
 
     def __call__(self, x: Rows, out: Rows) -> None:
+        if self.before and self.scratch:
+            self.before(x, self.scratch)
+            x = self.scratch
         product = np.concatenate([self._product(matrix, x) for matrix in self.matrices], axis=1)
         out.fill(out.numpy() + product if self.add else product)
 
@@ -217,7 +232,14 @@ class Linear:
         return acc
 
 
-class RMSNorm:
+class RowOperation:
+    """From row to row: called on its own, or bound in front of a product."""
+
+    def __call__(self, x: Rows, out: Rows) -> None:
+        raise NotImplementedError
+
+
+class RMSNorm(RowOperation):
     """out = x * factor * weight, factor = 1 / sqrt(mean(x^2) + eps)."""
 
     def __init__(self, cpu: Cpu, weight: F32, eps: float) -> None:
@@ -230,13 +252,13 @@ class RMSNorm:
             out.fill(values * factor[:, None] * self.weight)
 
 
-class SwiGLU:
+class SwiGLU(RowOperation):
     """out = silu(gate) * up, silu(g) = g / (1 + e^-g); a row is [gates | ups]."""
 
     def __init__(self, cpu: Cpu) -> None: ...
 
-    def __call__(self, gate_up: Rows, out: Rows) -> None:
-        gate, up = np.split(gate_up.numpy(), 2, axis=1)
+    def __call__(self, x: Rows, out: Rows) -> None:
+        gate, up = np.split(x.numpy(), 2, axis=1)
         with np.errstate(all="ignore"):
             out.fill(gate / (f32(1) + exp(f32(0) - gate)) * up)
 
@@ -290,10 +312,21 @@ class Attention:
     on nothing else.
     """
 
-    def __init__(self, cpu: Cpu, pages: KVPages, layer: int, heads: int, context: int, scale: float) -> None:
-        self.pages, self.layer, self.heads, self.scale = pages, layer, heads, f32(scale)
+    def __init__(
+        self,
+        cpu: Cpu,
+        pages: KVPages,
+        layer: int,
+        heads: int,
+        context: int,
+        scale: float,
+        before: RopeStore | None = None,
+    ) -> None:
+        self.pages, self.layer, self.heads, self.scale, self.before = pages, layer, heads, f32(scale), before
 
     def __call__(self, qkv: Rows, batch: Batch, out: Rows) -> None:
+        if self.before:
+            self.before(qkv, batch)
         kv_heads, dim = self.pages.kv_heads, self.pages.head_dim
         q = qkv.numpy()[:, : self.heads * dim].reshape(
             batch.rows, kv_heads, -1, dim

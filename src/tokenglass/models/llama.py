@@ -18,32 +18,32 @@ from tokenglass.models.config import DecoderConfig, read_config
 from tokenglass.models.weights import Space, Weights, unpermuted_rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Layer:
     """One block's operations, bound to its weights."""
 
-    attention_norm: kernels.RMSNorm
-    qkv: kernels.Linear
-    rope_store: kernels.RopeStore
-    attention: kernels.Attention
-    attention_out: kernels.Linear
-    ffn_norm: kernels.RMSNorm
-    gate_up: kernels.Linear
-    down: kernels.Linear
+    qkv: kernels.Linear  # attention norm, then q, k and v side by side
+    attention: kernels.Attention  # rotates q and k, stores k and v in their pages, attends
+    attention_out: kernels.Linear  # x += …
+    gate_up: kernels.Linear  # feed-forward norm, then gate and up side by side
+    down: kernels.Linear  # x += down(silu(gate) * up)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Buffers:
-    """Activations of a step, written in place: all [rows, …], the last three [outputs, …]."""
+    """Activations of a step, written in place: float32 [rows, …], the last three [outputs, …].
+
+    What a product first makes of its input (`normed`, `activated`, `last_normed`) also has an int8 form.
+    """
 
     x: kernels.Rows  # hidden: the residual stream
-    h: kernels.Rows  # hidden: x after a norm
+    normed: kernels.Rows  # hidden
     qkv: kernels.Rows  # (heads + 2 kv_heads) * head_dim
     mixed: kernels.Rows  # heads * head_dim: what attention gathered
     gate_up: kernels.Rows  # 2 ffn
     activated: kernels.Rows  # ffn
     last: kernels.Rows  # hidden: x of the rows that want logits
-    last_h: kernels.Rows  # hidden
+    last_normed: kernels.Rows  # hidden
     scores: kernels.Rows  # vocabulary and padding
 
 
@@ -63,14 +63,11 @@ class Llama:
         self.pages = k.KVPages(
             config.num_layers, space.num_pages, config.num_kv_heads, config.head_dim, space.half_kv
         )
+        self.buffers = b = make_buffers(weights, config, space, head.rows)
         self.embed = k.Embedding(weights.cpu, embedding)
-        self.layers = [
-            bind_layer(weights, config, i, self.pages, rotations) for i in range(config.num_layers)
-        ]
-        self.swiglu = k.SwiGLU(weights.cpu)
-        self.norm = weights.norm("output_norm.weight", config.hidden, config.norm_eps)
-        self.head = weights.linear([head])
-        self.buffers = make_buffers(weights, config, space, head.rows)
+        self.layers = [bind_layer(weights, config, i, self, rotations) for i in range(config.num_layers)]
+        norm = weights.norm("output_norm.weight", config.hidden, config.norm_eps)
+        self.head = weights.linear([head], before=norm, scratch=b.last_normed)
         self.vocab = vocab
         self.notes = weights.notes()
 
@@ -79,18 +76,13 @@ class Llama:
         b, rows = self.buffers, batch.rows(self.ops)
         self.embed(rows, b.x)
         for layer in self.layers:
-            layer.attention_norm(b.x, b.h)
-            layer.qkv(b.h, b.qkv)
-            layer.rope_store(b.qkv, rows)  # q and k turned by their positions; k and v into the pages
+            layer.qkv(b.x, b.qkv)
             layer.attention(b.qkv, rows, b.mixed)
             layer.attention_out(b.mixed, b.x)  # x += …
-            layer.ffn_norm(b.x, b.h)
-            layer.gate_up(b.h, b.gate_up)
-            self.swiglu(b.gate_up, b.activated)  # silu(gate) * up
-            layer.down(b.activated, b.x)  # x += …
+            layer.gate_up(b.x, b.gate_up)
+            layer.down(b.gate_up, b.x)  # x += …
         self.ops.take_outputs(b.x, rows, b.last)
-        self.norm(b.last, b.last_h)
-        self.head(b.last_h, b.scores)
+        self.head(b.last, b.scores)
         return kernels.Logits(self.cpu, b.scores, self.vocab)
 
     @property
@@ -101,28 +93,32 @@ class Llama:
 
 
 def bind_layer(
-    weights: Weights, config: DecoderConfig, i: int, pages: kernels.KVPages, rotations: NDArray[np.float32]
+    weights: Weights, config: DecoderConfig, i: int, model: Llama, rotations: NDArray[np.float32]
 ) -> Layer:
     """The operations of block `i`, shapes checked against the file."""
-    cpu, hidden, ffn, eps = weights.cpu, config.hidden, config.ffn, config.norm_eps
+    k, cpu, b = weights.ops, weights.cpu, model.buffers
+    hidden, ffn, eps = config.hidden, config.ffn, config.norm_eps
     heads, kv_heads, head_dim = config.num_heads, config.num_kv_heads, config.head_dim
 
     def matrix(name: str, rows: int, cols: int, order: NDArray[np.int32] | None = None) -> kernels.Matrix:
         return weights.matrix(f"blk.{i}.{name}.weight", rows, cols, order=order)
 
-    q = matrix("attn_q", heads * head_dim, hidden, unpermuted_rows(heads, head_dim))
-    k = matrix("attn_k", kv_heads * head_dim, hidden, unpermuted_rows(kv_heads, head_dim))
-    v = matrix("attn_v", kv_heads * head_dim, hidden)
+    query = matrix("attn_q", heads * head_dim, hidden, unpermuted_rows(heads, head_dim))
+    key = matrix("attn_k", kv_heads * head_dim, hidden, unpermuted_rows(kv_heads, head_dim))
+    value = matrix("attn_v", kv_heads * head_dim, hidden)
     gate, up = matrix("ffn_gate", ffn, hidden), matrix("ffn_up", ffn, hidden)
+    attention_norm = weights.norm(f"blk.{i}.attn_norm.weight", hidden, eps)
+    ffn_norm = weights.norm(f"blk.{i}.ffn_norm.weight", hidden, eps)
+    rope_store = k.RopeStore(cpu, rotations, model.pages, i, heads)
+    scale = head_dim**-0.5
     return Layer(
-        attention_norm=weights.norm(f"blk.{i}.attn_norm.weight", hidden, eps),
-        qkv=weights.linear([q, k, v]),
-        rope_store=weights.ops.RopeStore(cpu, rotations, pages, i, heads),
-        attention=weights.ops.Attention(cpu, pages, i, heads, len(rotations), head_dim**-0.5),
+        qkv=weights.linear([query, key, value], before=attention_norm, scratch=b.normed),
+        attention=k.Attention(cpu, model.pages, i, heads, len(rotations), scale, rope_store),
         attention_out=weights.linear([matrix("attn_output", hidden, heads * head_dim)], add=True),
-        ffn_norm=weights.norm(f"blk.{i}.ffn_norm.weight", hidden, eps),
-        gate_up=weights.linear([gate, up]),
-        down=weights.linear([matrix("ffn_down", hidden, ffn)], add=True),
+        gate_up=weights.linear([gate, up], before=ffn_norm, scratch=b.normed),
+        down=weights.linear(
+            [matrix("ffn_down", hidden, ffn)], add=True, before=k.SwiGLU(cpu), scratch=b.activated
+        ),
     )
 
 
@@ -132,13 +128,13 @@ def make_buffers(weights: Weights, config: DecoderConfig, space: Space, num_scor
     heads, kv_heads = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
     return Buffers(
         x=new(rows, config.hidden),
-        h=new(rows, config.hidden, quantised=True),
+        normed=new(rows, config.hidden, quantised=True),
         qkv=new(rows, heads + 2 * kv_heads),
         mixed=new(rows, heads, quantised=True),
         gate_up=new(rows, 2 * config.ffn),
         activated=new(rows, config.ffn, quantised=True),
         last=new(outputs, config.hidden),
-        last_h=new(outputs, config.hidden, quantised=True),
+        last_normed=new(outputs, config.hidden, quantised=True),
         scores=new(outputs, num_scores),
     )
 

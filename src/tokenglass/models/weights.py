@@ -83,9 +83,16 @@ class Weights:
         norm: kernels.RMSNorm = self.ops.RMSNorm(self.cpu, self.vector(name, length), eps)
         return norm
 
-    def linear(self, matrices: Sequence[kernels.Matrix], *, add: bool = False) -> kernels.Linear:
-        """The product with these matrices side by side, in the mode of this load."""
-        product: kernels.Linear = self.ops.Linear(self.cpu, matrices, self.exact, add)
+    def linear(
+        self,
+        matrices: Sequence[kernels.Matrix],
+        *,
+        add: bool = False,
+        before: kernels.RowOperation | None = None,
+        scratch: kernels.Rows | None = None,
+    ) -> kernels.Linear:
+        """The product with these matrices side by side, in the mode of this load; x passes `before`."""
+        product: kernels.Linear = self.ops.Linear(self.cpu, matrices, self.exact, add, before, scratch)
         return product
 
     def notes(self) -> list[str]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from tokenglass.errors import ModelOutputError
 from tokenglass.sampling.candidates import Candidates, Scores
 from tokenglass.sampling.params import Sampling
@@ -58,7 +56,7 @@ def choose_row(logits: Scores, row: int, draw: Draw) -> Choice:
     if sampling.has_edits:
         scores, at = logits.replaced(edit(logits.numpy()[row], sampling, draw.ids, draw.num_prompt)), 0
     best = scores.argmax(at)
-    if not np.isfinite(scores.numpy()[at, best]):
+    if best < 0:
         raise ModelOutputError(draw.position)
     stages: list[Stage] | None = None if draw.num_shown is None else []
     if sampling.is_greedy:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +125,12 @@ class Vocabulary:
         return TokenKind(self.kinds[self._checked(token_id)])
 
     def is_control(self, token_id: int) -> bool:
-        return bool(self.kinds[self._checked(token_id)] == TokenKind.CONTROL)
+        """Whether the token is a control token, which adds nothing to a text. IndexError: no such id."""
+        return self._checked(token_id) in self._control_ids
+
+    @cached_property
+    def _control_ids(self) -> frozenset[int]:
+        return frozenset(np.flatnonzero(self.kinds == TokenKind.CONTROL).tolist())
 
     def _raw_bytes(self, token_id: int) -> bytes:
         text, kind = self.token_text(token_id), self.kind(token_id)
