@@ -374,6 +374,9 @@ class RopeStore {
                               at_.pages->head_dim, at_.pages->half};
         cpu_->each_row(qkv.count, 16, [&](int row) { cpu_->ops.rope_store(&job, row); });
     }
+    bool stores(const Heads& at, int context) const {
+        return at_.pages == at.pages && at_.layer == at.layer && at_.heads == at.heads && context_ >= context;
+    }
 
   private:
     CpuPointer cpu_;
@@ -388,17 +391,18 @@ class Attention {
               std::shared_ptr<RopeStore> before)
         : cpu_(cpu), at_(pages, layer, heads), before_(before), context_((int)context), scale_(scale) {
         require(context > 0 && context < (1 << 24), "context must be positive");
+        require(!before || before->stores(at_, context_), "the operation before stores another layer, other heads or a shorter context");
         // The partials belong to `cpu`, so only steps that keep the lock may use them.
         max_rows_by_span_ = std::min(4 * cpu->threads.num_threads() / pages->kv_heads + 1, kReleaseRows - 1);
         cpu_->partials((size_t)max_rows_by_span_ * at_.heads * spans(context_ - 1) * (pages->head_dim + 2));
     }
     void operator()(Rows& qkv, const Batch& batch, Rows& out) {
-        if (before_) (*before_)(qkv, batch);
         at_.check(qkv, batch);
         const KVPages& pages = *at_.pages;
         check_rows(out, at_.heads * pages.head_dim, "out");
         require(batch.last_position < context_, "position outside the context window");
         out.set_count(qkv.count);
+        if (before_) (*before_)(qkv, batch);
         Timed timed(*cpu_);
         WithoutGil gil(qkv.count);
         const bool by_span = qkv.count <= max_rows_by_span_ && batch.last_position >= TG_SPAN;
