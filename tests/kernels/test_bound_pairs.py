@@ -1,4 +1,4 @@
-"""Two operations bound as one call give the bits of two calls; a batch of slices is the batch of its arrays."""
+"""Two operations bound as one give the bits of two calls; a batch of slices is the batch of its arrays."""
 
 from __future__ import annotations
 

@@ -116,11 +116,37 @@ BUILDS: dict[str, Callable[[], object]] = {
     "batch with negative page": lambda: Batch(Z, Z, Z, int32(-1)[None], Z),
     "batch with output outside": lambda: Batch(Z, Z, Z, Z[None], int32(1)),
     "batch with negative output": lambda: Batch(Z, Z, Z, Z[None], int32(-1)),
+    "slices of nothing": lambda: Batch.of_slices([]),
+    "slices without ids": lambda: Batch.of_slices([([], 0, [0], 0)]),
+    "slice without pages": lambda: Batch.of_slices([([1], 0, [], 1)]),
+    "slice beyond its pages": lambda: Batch.of_slices([([1, 2], 15, [0], 1)]),
+    "slice beyond its pages, not its neighbour's": lambda: Batch.of_slices(
+        [([1], 16, [0], 1), ([1], 0, [1, 2], 1)]
+    ),
+    "slice that starts before 0": lambda: Batch.of_slices([([1], -1, [0], 1)]),
+    "slice that starts far out": lambda: Batch.of_slices([([1], (1 << 31) - 1, [0], 1)]),
+    "slice of more outputs than ids": lambda: Batch.of_slices([([1], 0, [0], 2)]),
+    "slice of negative outputs": lambda: Batch.of_slices([([1], 0, [0], -1)]),
+    "slice of a negative page": lambda: Batch.of_slices([([1], 0, [-1], 1)]),
+    "slice of ids beyond 32 bits": lambda: Batch.of_slices([([1 << 32], 0, [0], 1)]),
+    "slice of float ids": lambda: Batch.of_slices([(untyped([1.5]), 0, [0], 1)]),
+    "slice of three": lambda: Batch.of_slices(untyped([([1], 0, [0])])),
     "embedding without a matrix": lambda: Embedding(CPU, NONE),
     "product of nothing": lambda: Linear(CPU, []),
     "product of None": lambda: Linear(CPU, untyped([None])),
     "product of unequal columns": lambda: Linear(CPU, [matrix(cols=32), matrix(cols=64)]),
     "product whose width wraps around": lambda: Linear(CPU, [matrix(1 << 15, 1)] * ((1 << 17) + 1)),
+    "product with an operation but no scratch": lambda: Linear(CPU, [matrix()], before=RMSNorm(CPU, F, 1e-5)),
+    "product with scratch but no operation": lambda: Linear(CPU, [matrix()], scratch=Rows(2, 32)),
+    "product with scratch of another width": lambda: Linear(
+        CPU, [matrix()], before=RMSNorm(CPU, F, 1e-5), scratch=Rows(2, 64)
+    ),
+    "product with a norm of another width": lambda: Linear(
+        CPU, [matrix()], before=RMSNorm(CPU, F[:16], 1e-5), scratch=Rows(2, 32)
+    ),
+    "product with another product before": lambda: Linear(
+        CPU, [matrix()], before=untyped(Linear(CPU, [matrix()])), scratch=Rows(2, 32)
+    ),
     "norm without weights": lambda: RMSNorm(CPU, F[:0], 1e-5),
     "norm of negative eps": lambda: RMSNorm(CPU, F, -1.0),
     "norm of NaN eps": lambda: RMSNorm(CPU, F, float("nan")),
@@ -137,6 +163,18 @@ BUILDS: dict[str, Callable[[], object]] = {
     "attention of uneven heads": lambda: Attention(CPU, PAGES, 0, 3, 64, 1.0),
     "attention of another layer": lambda: Attention(CPU, PAGES, 2, 2, 64, 1.0),
     "attention without context": lambda: Attention(CPU, PAGES, 0, 2, 0, 1.0),
+    "attention after another layer's store": lambda: Attention(
+        CPU, PAGES, 0, 2, 64, 1.0, RopeStore(CPU, TABLE, PAGES, 1, 2)
+    ),
+    "attention after a store of other heads": lambda: Attention(
+        CPU, PAGES, 0, 2, 64, 1.0, RopeStore(CPU, TABLE, PAGES, 0, 4)
+    ),
+    "attention after a store to other pages": lambda: Attention(
+        CPU, PAGES, 0, 2, 64, 1.0, RopeStore(CPU, TABLE, KVPages(2, 4, 2, 16, True), 0, 2)
+    ),
+    "attention after a store of a shorter context": lambda: Attention(
+        CPU, PAGES, 0, 2, 65, 1.0, RopeStore(CPU, TABLE, PAGES, 0, 2)
+    ),
     "attention without pages": lambda: Attention(CPU, NONE, 0, 2, 64, 1.0),
     "swiglu without a cpu": lambda: SwiGLU(NONE),
     "rope table without frequencies": lambda: rope_table(F[:0], 4),
@@ -168,6 +206,8 @@ class Bound:
     store: RopeStore
     attention: Attention
     pages: KVPages
+    norm_product: Linear
+    store_attention: Attention
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +224,8 @@ def bound() -> Bound:
         RopeStore(CPU, TABLE, PAGES, 0, 2),
         Attention(CPU, PAGES, 0, 2, 64, 0.25),
         PAGES,
+        Linear(CPU, [matrix()], before=RMSNorm(CPU, F, 1e-5), scratch=Rows(2, 32)),
+        Attention(CPU, PAGES, 0, 2, 64, 0.25, RopeStore(CPU, TABLE, PAGES, 0, 2)),
     )
 
 
@@ -202,6 +244,21 @@ CALLS: dict[str, tuple[tuple[int, int], Callable[[Bound, Rows], object]]] = {
     "norm of another width": ((2, 32), lambda o, out: o.norm(rows(2, 33), out)),
     "norm into another width": ((2, 31), lambda o, out: o.norm(rows(2, 32), out)),
     "norm of too many rows": ((2, 32), lambda o, out: o.norm(rows(3, 32), out)),
+    "norm and product of another width": ((2, 16), lambda o, out: o.norm_product(rows(2, 31), out)),
+    "norm and product into another width": ((2, 17), lambda o, out: o.norm_product(rows(2, 32), out)),
+    "norm and product beyond the scratch": ((3, 16), lambda o, out: o.norm_product(rows(3, 32), out)),
+    "store and attention into another width": (
+        (2, 33),
+        lambda o, out: o.store_attention(rows(2, 96), batch(), out),
+    ),
+    "store and attention of too many rows": (
+        (2, 32),
+        lambda o, out: o.store_attention(rows(3, 96), batch(3), out),
+    ),
+    "store and attention to a page outside": (
+        (2, 32),
+        lambda o, out: o.store_attention(rows(2, 96), batch(page=4), out),
+    ),
     "swiglu of another width": ((2, 16), lambda o, out: o.swiglu(rows(2, 31), out)),
     "swiglu of an odd width": ((2, 17), lambda o, out: o.swiglu(rows(2, 34), out)),
     "swiglu of too many rows": ((2, 16), lambda o, out: o.swiglu(rows(3, 32), out)),
