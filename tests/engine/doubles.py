@@ -23,6 +23,7 @@ class ScriptedModel:
         self.script, self.num_prompt, self.vocab = script, num_prompt, vocab
         self.batches: list[Batch] = []
         self.notes: list[str] = []
+        self.kv_bytes_per_token = 0
         self.cpu = kernels.cpu(1)
         self.products: list[kernels.Linear] = []
 

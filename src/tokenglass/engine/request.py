@@ -8,9 +8,10 @@ from typing import Literal
 
 from tokenglass.engine.stop import StopStrings
 from tokenglass.errors import ParameterError
-from tokenglass.sampling import Sampling
+from tokenglass.sampling import Choice, Sampling
 from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import TextStream
+from tokenglass.trace import Decision
 
 FinishReason = Literal["stop", "length"]
 
@@ -31,6 +32,7 @@ class Request:
     stop: tuple[str, ...] = ()
     ignore_end: bool = False
     continues_text: bool = False  # the answer goes on in the prompt's own text: its first space is kept
+    trace_top: int | None = None  # pieces say why, with this many candidates; None: nobody asks
 
     def __post_init__(self) -> None:
         if not self.prompt_ids:
@@ -41,6 +43,8 @@ class Request:
             )
         if self.max_tokens is not None:
             check_integer("max_tokens", self.max_tokens, 0, 1 << 40)
+        if self.trace_top is not None:
+            check_integer("trace_top", self.trace_top, 0, 1 << 20)
         if any(not text for text in self.stop):
             raise ParameterError("stop", "must not hold an empty string: it would end every answer at once")
 
@@ -85,13 +89,16 @@ class Timings:
 class Piece:
     """What one step added to a request: text (whole characters, maybe none yet) and the ids it drew.
 
-    timings: the request's counts so far, one record that all its pieces share.
+    timings: the request's counts so far, one record that all its pieces share; at_s: when the token was
+    chosen, on the clock of time.perf_counter; decision: why it was, where the request asked for it.
     """
 
     text: str
     token_ids: tuple[int, ...] = ()
     finish_reason: FinishReason | None = None
     timings: Timings = field(default_factory=lambda: Timings(0), compare=False, repr=False)
+    at_s: float = field(default=0.0, compare=False, repr=False)
+    decision: Decision | None = field(default=None, compare=False, repr=False)
 
 
 class Sequence:
@@ -113,11 +120,11 @@ class Sequence:
     def output_ids(self) -> list[int]:
         return self.ids[len(self.request.prompt_ids) :]
 
-    def append(self, token_id: int, *, is_end: bool, now_s: float) -> None:
-        """Takes the drawn token: grows the text, or ends the sequence. What was held back for a stop string
+    def append(self, choice: Choice, *, is_end: bool, now_s: float) -> None:
+        """Takes the chosen token: grows the text, or ends the sequence. What was held back for a stop string
         that cannot come any more is then released.
         """
-        timings = self.timings
+        timings, token_id = self.timings, choice.token_id
         if timings.output_tokens == 0:
             timings.first_token_s = now_s
         timings.finished_s = now_s
@@ -133,10 +140,10 @@ class Sequence:
             shown += self.stop.flush()
         if is_stopped or is_last:
             self.finish_reason = "stop" if is_stopped or is_end else "length"
-        self.pieces.append(Piece(shown, (token_id,), self.finish_reason, timings))
+        self.pieces.append(Piece(shown, (token_id,), self.finish_reason, timings, now_s, choice.decision))
 
     def end_empty(self, now_s: float) -> None:
         """Ends a request that asked for no tokens."""
         self.finish_reason = "length"
         self.timings.first_token_s = self.timings.finished_s = now_s
-        self.pieces.append(Piece("", (), "length", self.timings))
+        self.pieces.append(Piece("", (), "length", self.timings, now_s))

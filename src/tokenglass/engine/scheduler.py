@@ -85,7 +85,8 @@ class Scheduler:
             )
             sequences.append(sequence)
             if is_complete:
-                draws.append(Draw(sequence.request.sampling, sequence.ids, len(sequence.request.prompt_ids)))
+                request = sequence.request
+                draws.append(Draw(request.sampling, sequence.ids, len(request.prompt_ids), request.trace_top))
         return Step(Batch(tuple(slices)), tuple(sequences), tuple(draws))
 
     def commit(self, step: Step, choices: list[Choice]) -> list[Sequence]:
@@ -98,8 +99,8 @@ class Scheduler:
             sequence.num_cached += len(piece.ids)
             if not piece.num_outputs:
                 continue
-            token_id = next(left).token_id
-            sequence.append(token_id, is_end=token_id in self.vocabulary.end_ids, now_s=now_s)
+            choice = next(left)
+            sequence.append(choice, is_end=choice.token_id in self.vocabulary.end_ids, now_s=now_s)
             grown.append(sequence)
             if sequence.finish_reason:
                 self.drop(sequence)

@@ -86,6 +86,11 @@ class Llama:
         return kernels.Logits(self.cpu, b.scores, self.vocab)
 
     @property
+    def kv_bytes_per_token(self) -> int:
+        """Keys and values of one position in all layers."""
+        return self.pages.page_bytes // kernels.PAGE
+
+    @property
     def products(self) -> list[kernels.Linear]:
         """Every product of a step, in order: together the weights one decoded token must read."""
         layers = [(layer.qkv, layer.attention_out, layer.gate_up, layer.down) for layer in self.layers]

@@ -54,3 +54,24 @@ class Decision:
     def surprisal_bits(self) -> float:
         """-log2 of the token's raw probability: how unexpected it was."""
         return -self.raw_logp / 0.6931471805599453
+
+
+@dataclass(frozen=True)
+class TokenEvent:
+    """One token of an answer, as it came. `index` counts from 0; `position` is where it stands in the whole
+    text.
+
+    phase: `prefill` for the token that the prompt's own pass gave, else `decode`. step_s: from the token
+    before (or from the request's start). kv_bytes: keys and values kept when it was chosen. token_bytes: its
+    own, maybe a torn character; text: what became whole and visible with it.
+    """
+
+    index: int
+    position: int
+    phase: str
+    token_bytes: bytes
+    text: str
+    step_s: float
+    kv_bytes: int
+    decision: Decision
+    finish_reason: str | None = None

@@ -1,0 +1,83 @@
+"""A trace as a file: one JSON object a line; a header, then one event for each token. Version 1.
+
+The header says what was asked, so that the run can be repeated; token bytes are base64. A line that is cut,
+of another version or not ours is refused with its number.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from tokenglass.errors import UsageError
+from tokenglass.trace.records import Candidate, Decision, Stage, TokenEvent
+
+VERSION = 1
+
+
+def write_header(file: TextIO, header: dict[str, Any]) -> None:
+    """The first line: `header` holds model, prompt_ids and settings, as JSON can say them."""
+    _write(file, {"tokenglass_trace": VERSION, **header})
+
+
+def write_event(file: TextIO, event: TokenEvent) -> None:
+    """One line more."""
+    record = asdict(event)
+    record["token_bytes"] = base64.b64encode(event.token_bytes).decode("ascii")
+    decision = record["decision"]
+    if math.isinf(decision["logp"]):  # JSON has no infinity
+        decision["logp"] = None
+    _write(file, record)
+
+
+def read_trace(path: Path | str) -> tuple[dict[str, Any], list[TokenEvent]]:
+    """(header, events) of a stored trace. UsageError: what is wrong with the file, and in which line."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            records = list(_records(path, file))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text", remedy="A trace is written by --trace-file") from None
+    if not records or records[0].get("tokenglass_trace") != VERSION:
+        raise UsageError(
+            f"{path} is no trace of version {VERSION}", remedy="A trace is written by --trace-file"
+        )
+    events = []
+    for number, record in enumerate(records[1:], start=2):
+        try:
+            events.append(_event(record))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"{path}, line {number}: not a token event ({error!r})") from None
+    return records[0], events
+
+
+def _event(record: dict[str, Any]) -> TokenEvent:
+    values = dict(record)
+    decision = dict(values.pop("decision"))
+    decision["stages"] = tuple(Stage(**stage) for stage in decision["stages"])
+    decision["top"] = tuple(Candidate(**candidate) for candidate in decision["top"])
+    if decision["logp"] is None:
+        decision["logp"] = -math.inf
+    values["token_bytes"] = base64.b64decode(values["token_bytes"], validate=True)
+    return TokenEvent(decision=Decision(**decision), **values)
+
+
+def _records(path: Path | str, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            raise UsageError(f"{path}, line {number}: not JSON; the file may be cut") from None
+        if not isinstance(record, dict):
+            raise UsageError(f"{path}, line {number}: not a JSON object")
+        yield record
+
+
+def _write(file: TextIO, record: dict[str, Any]) -> None:
+    file.write(json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")

@@ -1,0 +1,87 @@
+"""A trace written, read back and run again gives the same tokens; a broken file is refused with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tokenglass.engine import Request, load
+from tokenglass.engine.listen import events
+from tokenglass.errors import UsageError
+from tokenglass.sampling import Sampling
+from tokenglass.trace import TokenEvent, read_trace, write_event, write_header
+
+
+def traced(model: Path, sampling: Sampling, num_tokens: int = 12) -> list[TokenEvent]:
+    engine = load(model, num_threads=1)
+    request = Request(
+        prompt_ids=[5, 90, 7], sampling=sampling, max_tokens=num_tokens, ignore_end=True, trace_top=4
+    )
+    return list(events(engine, request, engine.stream(request)))
+
+
+def store(path: Path, sampling: Sampling, recorded: list[TokenEvent]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        write_header(file, {"seed": sampling.seed, "prompt_ids": [5, 90, 7]})
+        for event in recorded:
+            write_event(file, event)
+
+
+@pytest.mark.parametrize("sampling", [Sampling(seed=3), Sampling(seed=3, temperature=1.3, top_p=0.9)])
+def test_a_stored_trace_is_read_back_and_repeats(
+    tmp_path: Path, tiny_model_path: Path, sampling: Sampling
+) -> None:
+    recorded = traced(tiny_model_path, sampling)
+    store(tmp_path / "t.jsonl", sampling, recorded)
+    header, read = read_trace(tmp_path / "t.jsonl")
+    assert read == recorded
+    again = traced(tiny_model_path, Sampling(**{**header_settings(sampling), "seed": header["seed"]}))
+    assert [e.decision for e in again] == [e.decision for e in read]
+
+
+def header_settings(sampling: Sampling) -> dict[str, float]:
+    return {"temperature": sampling.temperature, "top_p": sampling.top_p}
+
+
+def test_tracing_changes_no_token(tiny_model_path: Path) -> None:
+    engine = load(tiny_model_path, num_threads=1)
+    for seed in range(5):
+        plain = Request(
+            prompt_ids=[9, 9], sampling=Sampling(temperature=1, seed=seed), max_tokens=8, ignore_end=True
+        )
+        told = Request(prompt_ids=[9, 9], sampling=plain.sampling, max_tokens=8, ignore_end=True, trace_top=3)
+        assert list(engine.stream(plain)) == list(engine.stream(told))
+
+
+def test_events_count_positions_and_bytes(tiny_model_path: Path) -> None:
+    recorded = traced(tiny_model_path, Sampling())
+    assert [e.index for e in recorded] == list(range(12))
+    assert [e.position for e in recorded] == list(range(3, 15))
+    assert [e.phase for e in recorded] == ["prefill"] + ["decode"] * 11
+    assert recorded[-1].finish_reason == "length"
+    assert all(e.step_s > 0 for e in recorded)
+    assert recorded[4].kv_bytes == 7 * recorded[0].kv_bytes // 3
+    joined = b"".join(e.token_bytes for e in recorded).decode("utf-8", "replace")
+    assert "".join(e.text for e in recorded) == joined
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no trace"),
+        ("{}\n", "no trace"),
+        ('{"tokenglass_trace":2}\n', "no trace"),
+        ('{"tokenglass_trace":1}\n{"index":0', "line 2"),
+        ('{"tokenglass_trace":1}\n{"index":0}\n', "line 2"),
+        ('{"tokenglass_trace":1}\n[1]\n', "line 2"),
+        ("\x00\x01", "line 1"),
+    ],
+)
+def test_a_broken_trace_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=said):
+        read_trace(path)
+    with pytest.raises(UsageError, match="No such file"):
+        read_trace(tmp_path / "none.jsonl")
