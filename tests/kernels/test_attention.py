@@ -6,7 +6,7 @@ Every cache starts full of NaN, so that one read beyond a row's position would s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -256,7 +256,7 @@ layers = st.builds(
     head_dim=st.sampled_from([16, 32, 48, 64]),
     half=st.booleans(),
     num_sequences=st.integers(1, 3),
-    length=st.integers(1, 300),
+    length=st.integers(1, 70),
     seed=st.integers(0, 1 << 30),
     size=st.sampled_from([0.1, 2.0, 40.0]),
 )
@@ -274,14 +274,15 @@ def check_everywhere(heads: Heads, chunk_len: int, num_threads: int, shuffle: bo
             assert_same_bits(layer.step(chunk), np.stack([wanted[row] for row in chunk]))
 
 
-@given(layers, st.integers(1, 300), st.integers(1, 4), st.booleans())
+@given(layers, st.integers(1, 70), st.integers(1, 4), st.booleans())
 @settings(max_examples=15, deadline=None)
 def test_any_layer(heads: Heads, chunk_len: int, num_threads: int, shuffle: bool) -> None:
-    check_everywhere(replace(heads, length=min(heads.length, 70)), chunk_len, num_threads, shuffle)
+    check_everywhere(heads, chunk_len, num_threads, shuffle)
 
 
 @pytest.mark.slow
-@given(layers, st.integers(1, 300), st.integers(1, 4), st.booleans())
+@pytest.mark.timeout(3600)
+@given(layers, st.integers(1, 70), st.integers(1, 4), st.booleans())
 @settings(max_examples=10_000, deadline=None)
 def test_any_layer_ten_thousand_times(heads: Heads, chunk_len: int, num_threads: int, shuffle: bool) -> None:
     check_everywhere(heads, chunk_len, num_threads, shuffle)

@@ -264,6 +264,7 @@ def test_any_product(product: Product, num_threads: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @given(products, st.integers(1, 4))
 @settings(max_examples=10_000, deadline=None)
 def test_any_product_ten_thousand_times(product: Product, num_threads: int) -> None:

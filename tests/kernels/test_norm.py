@@ -105,6 +105,7 @@ def test_any_rows(num_rows: int, width: int, seed: int, size: float) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @given(**shapes)
 @settings(max_examples=10_000, deadline=None)
 def test_any_rows_ten_thousand_times(num_rows: int, width: int, seed: int, size: float) -> None:
