@@ -88,7 +88,8 @@ class Llama:
     @property
     def kv_bytes_per_token(self) -> int:
         """Keys and values of one position in all layers."""
-        return self.pages.page_bytes // kernels.PAGE
+        num_bytes: int = self.pages.page_bytes // self.ops.PAGE
+        return num_bytes
 
     @property
     def products(self) -> list[kernels.Linear]:
