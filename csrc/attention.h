@@ -1,8 +1,9 @@
 // Attention over KV pages, for one row or many, by one scheme.
 //
-// The positions a row sees are cut into spans of 256 *absolute* positions. A span gives a softmax partial: its largest score m, the
-// sum l of exp(score - m), and o = sum of exp(score - m) * v. Partials merge from left to right. So a row's result depends on its
-// own position and the cache alone, never on chunking, threads or its neighbours (docs/en/numerics.md, 2).
+// The positions a row sees are cut into spans of 256 *absolute* positions. A span gives a softmax partial: its largest
+// score m, the sum l of exp(score - m), and o = sum of exp(score - m) * v. Partials merge from left to right. So a
+// row's result depends on its own position and the cache alone, never on chunking, threads or its neighbours
+// (docs/en/numerics.md, 2).
 //
 //   scores   lanes are 16 keys of a page; one chain over head_dim
 //   values   lanes are 16 dimensions; one chain over the positions of the span
@@ -34,8 +35,8 @@ struct Span {
 
 // N queries q[i] (head_dim floats each) against positions [start, start + count[i]) of one span.
 template <bool kHalf, int N>
-inline void span_partial(const tg_attention_job* job, const int32_t* table, int kv_head, int start, const float* const* q,
-                         const int* count, const Span& out) {
+inline void span_partial(const tg_attention_job* job, const int32_t* table, int kv_head, int start,
+                         const float* const* q, const int* count, const Span& out) {
     const int dim = job->head_dim;
     const size_t block = (size_t)2 * TG_PAGE * dim;
     int longest = 0, shortest = TG_SPAN;
@@ -121,13 +122,19 @@ template <bool kHalf>
 inline void partial_of(const tg_attention_job* job, const int32_t* table, int kv_head, int start, const float* const* q,
                        const int* count, int num, Span out) {
     switch (num) {
-        case 1: return span_partial<kHalf, 1>(job, table, kv_head, start, q, count, out);
-        case 2: return span_partial<kHalf, 2>(job, table, kv_head, start, q, count, out);
-        case 3: return span_partial<kHalf, 3>(job, table, kv_head, start, q, count, out);
+        case 1:
+            return span_partial<kHalf, 1>(job, table, kv_head, start, q, count, out);
+        case 2:
+            return span_partial<kHalf, 2>(job, table, kv_head, start, q, count, out);
+        case 3:
+            return span_partial<kHalf, 3>(job, table, kv_head, start, q, count, out);
 #if defined(TG_ISA_AVX512)
-        case 4: return span_partial<kHalf, 4>(job, table, kv_head, start, q, count, out);
-        case 5: return span_partial<kHalf, 5>(job, table, kv_head, start, q, count, out);
-        case 6: return span_partial<kHalf, 6>(job, table, kv_head, start, q, count, out);
+        case 4:
+            return span_partial<kHalf, 4>(job, table, kv_head, start, q, count, out);
+        case 5:
+            return span_partial<kHalf, 5>(job, table, kv_head, start, q, count, out);
+        case 6:
+            return span_partial<kHalf, 6>(job, table, kv_head, start, q, count, out);
 #endif
     }
 }

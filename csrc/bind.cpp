@@ -1,5 +1,5 @@
-// The only file that knows Python: checks shapes, dtypes and ranges, decides how an operation is cut into blocks, and calls it.
-// No arithmetic here. A wrong argument is a Python exception before anything is read or written.
+// The only file that knows Python: checks shapes, dtypes and ranges, decides how an operation is cut into blocks, and
+// calls it. No arithmetic here. A wrong argument is a Python exception before anything is read or written.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -28,8 +28,14 @@ template <class T, int N>
 using Array = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 using CpuPointer = std::shared_ptr<Cpu>;
 
-void require(bool condition, const std::string& message) {
-    if (!condition) throw nb::value_error(message.c_str());
+// Messages are only made when they are needed: these run before every operation of every step.
+inline void require(bool condition, const char* message) {
+    if (!condition) throw nb::value_error(message);
+}
+inline void require_width(int width, int expected, const char* what) {
+    if (width == expected) return;
+    throw nb::value_error(
+        (std::string(what) + " has width " + std::to_string(width) + ", expected " + std::to_string(expected)).c_str());
 }
 
 constexpr int kReleaseRows = 16;  // steps of fewer rows are over before another thread could use the lock
@@ -48,10 +54,12 @@ class Matrix {
            std::optional<Array<int32_t, 1>> order)
         : rows((int32_t)rows), cols((int32_t)cols) {
         const FileFormat* format = find_format(format_name.c_str());
-        require(format, "no panel kind for " + format_name);
-        require(rows > 0 && cols > 0 && rows < (int64_t{1} << 30) && cols < (int64_t{1} << 30), "rows and cols must be positive");
+        require(format, ("no panel kind for " + format_name).c_str());
+        require(rows > 0 && cols > 0 && rows < (int64_t{1} << 30) && cols < (int64_t{1} << 30),
+                "rows and cols must be positive");
         require(format->kind == TG_F32 || cols % TG_GROUP == 0, "columns must be a multiple of 32");
-        require(raw.size() == (size_t)rows * (cols / format->values) * format->bytes, "raw bytes do not match rows and cols");
+        require(raw.size() == (size_t)rows * (cols / format->values) * format->bytes,
+                "raw bytes do not match rows and cols");
         if (order) {
             require((int64_t)order->size() == rows, "order must have one entry per row");
             for (size_t i = 0; i < order->size(); i++)
@@ -81,7 +89,8 @@ class Matrix {
 class Rows {
   public:
     Rows(int64_t capacity, int64_t width, bool quantised) : capacity((int)capacity), width((int)width) {
-        require(capacity > 0 && width > 0 && capacity < (1 << 20) && width < (1 << 24), "capacity and width must be positive");
+        require(capacity > 0 && width > 0 && capacity < (1 << 20) && width < (1 << 24),
+                "capacity and width must be positive");
         require(!quantised || width % TG_GROUP == 0, "width must be a multiple of 32 to be quantised");
         const size_t n = (size_t)capacity * width;
         data = aligned<float>(n + TG_LANES, true);
@@ -108,9 +117,7 @@ class Rows {
     Aligned<int32_t> sum;
 };
 
-void check_rows(const Rows& x, int width, const char* what) {
-    require(x.width == width, std::string(what) + " has width " + std::to_string(x.width) + ", expected " + std::to_string(width));
-}
+void check_rows(const Rows& x, int width, const char* what) { require_width(x.width, width, what); }
 
 class KVPages {
   public:
@@ -118,11 +125,13 @@ class KVPages {
         : layers((int)layers), pages((int)pages), kv_heads((int)kv_heads), head_dim((int)head_dim), half(half) {
         require(layers > 0 && pages > 0 && kv_heads > 0 && layers < 4096 && pages < (1 << 24) && kv_heads < 4096,
                 "layers, pages and kv_heads must be positive");
-        require(head_dim > 0 && head_dim % 16 == 0 && head_dim <= TG_MAX_HEAD_DIM, "head_dim must be a multiple of 16 up to 256");
+        require(head_dim > 0 && head_dim % 16 == 0 && head_dim <= TG_MAX_HEAD_DIM,
+                "head_dim must be a multiple of 16 up to 256");
         page_bytes = (size_t)2 * TG_PAGE * head_dim * kv_heads * (half ? 2 : 4);
         layer_bytes = page_bytes * pages;
         require((double)layer_bytes * layers < 1e15, "the cache is too large");
-        data.reset(static_cast<uint8_t*>(std::calloc(layer_bytes * layers + 64, 1)));  // pages are backed when first written
+        data.reset(
+            static_cast<uint8_t*>(std::calloc(layer_bytes * layers + 64, 1)));  // pages are backed when first written
         if (!data) throw std::bad_alloc();
     }
     uint8_t* layer(int i) const { return data.get() + layer_bytes * i; }
@@ -161,7 +170,8 @@ class Batch {
             for (int i = outputs; i > 0; i--) output_rows.push_back((int)ids.size() - i);
             page_table.insert(page_table.end(), pages.begin(), pages.end());
             page_table.resize((size_t)(index + 1) * table_width);
-            require(new_ids.empty() || (start + new_ids.size() - 1) / TG_PAGE < pages.size(), "position outside the pages");
+            require(new_ids.empty() || (start + new_ids.size() - 1) / TG_PAGE < pages.size(),
+                    "position outside the pages");
         }
         check((int)slices.size());
     }
@@ -169,7 +179,8 @@ class Batch {
 
     void check(int sequences) {
         require(rows() > 0, "a batch needs at least one row");
-        require((int)position.size() == rows() && (int)sequence.size() == rows(), "ids, positions and sequences differ in length");
+        require((int)position.size() == rows() && (int)sequence.size() == rows(),
+                "ids, positions and sequences differ in length");
         for (int row = 0; row < rows(); row++) {
             require(sequence[row] >= 0 && sequence[row] < sequences, "sequence outside the page table");
             require(position[row] >= 0 && position[row] / TG_PAGE < table_width, "position outside the page table");
@@ -204,7 +215,8 @@ class Embedding {
     tg_matrix view_;
 };
 
-// An operation from row to row. On its own it is called like every other; in front of a product it fills the product's scratch.
+// An operation from row to row. On its own it is called like every other; in front of a product it fills the product's
+// scratch.
 class RowOperation {
   public:
     explicit RowOperation(CpuPointer cpu) : cpu_(cpu) {}
@@ -229,16 +241,19 @@ class RowOperation {
 
 class RMSNorm : public RowOperation {
   public:
-    RMSNorm(CpuPointer cpu, Array<float, 1> weight, float eps) : RowOperation(cpu), width_((int)weight.size()), eps_(eps) {
+    RMSNorm(CpuPointer cpu, Array<float, 1> weight, float eps)
+        : RowOperation(cpu), width_((int)weight.size()), eps_(eps) {
         require(width_ > 0 && eps >= 0.0f, "a norm needs weights and a non-negative eps");
         weight_ = aligned<float>(width_ + TG_LANES, true);
         std::copy(weight.data(), weight.data() + width_, weight_.get());
     }
     int width_for(int out_width) const override {
-        require(out_width == width_, "out has width " + std::to_string(out_width) + ", expected " + std::to_string(width_));
+        require_width(out_width, width_, "out");
         return width_;
     }
-    void row(const float* x, float* out, int) const override { cpu_->ops.rms_norm(x, weight_.get(), out, width_, eps_); }
+    void row(const float* x, float* out, int) const override {
+        cpu_->ops.rms_norm(x, weight_.get(), out, width_, eps_);
+    }
 
   private:
     int width_;
@@ -258,8 +273,8 @@ class SwiGLU : public RowOperation {
 
 class Linear {
   public:
-    Linear(CpuPointer cpu, std::vector<std::shared_ptr<Matrix>> matrices, bool exact, bool add, std::shared_ptr<RowOperation> before,
-           std::shared_ptr<Rows> scratch)
+    Linear(CpuPointer cpu, std::vector<std::shared_ptr<Matrix>> matrices, bool exact, bool add,
+           std::shared_ptr<RowOperation> before, std::shared_ptr<Rows> scratch)
         : cpu_(cpu), owners_(matrices), before_(before), scratch_(scratch), exact_(exact), add_(add) {
         require(!matrices.empty(), "a product needs a matrix");
         require(!before == !scratch, "an operation before the product needs scratch rows, and only that does");
@@ -311,8 +326,9 @@ class Linear {
             in.is_quantised |= quantises;
         }
         const int rows_per_block = 64, row_blocks = (rows + rows_per_block - 1) / rows_per_block;
-        const tg_linear_job job{views_.data(), (int)views_.size(), panels_per_block_, rows, row_blocks, rows_per_block,
-                                exact_, add_, view, out.data.get(), out.width};
+        const tg_linear_job job{
+            views_.data(), (int)views_.size(), panels_per_block_, rows, row_blocks, rows_per_block, exact_, add_,
+            view,          out.data.get(),     out.width};
         cpu_->parallel(panel_blocks_ * row_blocks, [&](int block) { cpu_->ops.linear(&job, block); });
     }
     size_t num_bytes() const { return num_bytes_; }
@@ -343,7 +359,8 @@ class Linear {
 
 // Where the heads of one layer lie in a row of q, k and v, and in the pages.
 struct Heads {
-    Heads(std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads) : pages(pages), layer((int)layer), heads((int)heads) {
+    Heads(std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads)
+        : pages(pages), layer((int)layer), heads((int)heads) {
         require(layer >= 0 && layer < pages->layers, "no such layer");
         require(heads > 0 && heads < 4096 && heads % pages->kv_heads == 0, "heads must be a multiple of kv_heads");
     }
@@ -361,7 +378,8 @@ class RopeStore {
   public:
     RopeStore(CpuPointer cpu, Array<float, 3> cos_sin, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads)
         : cpu_(cpu), at_(pages, layer, heads), cos_sin_(cos_sin), context_((int)cos_sin.shape(0)) {
-        require(cos_sin.shape(1) == 2 && (int)cos_sin.shape(2) * 2 == pages->head_dim, "cos_sin must be [context, 2, head_dim / 2]");
+        require(cos_sin.shape(1) == 2 && (int)cos_sin.shape(2) * 2 == pages->head_dim,
+                "cos_sin must be [context, 2, head_dim / 2]");
     }
     void operator()(Rows& qkv, const Batch& batch) {
         at_.check(qkv, batch);
@@ -369,9 +387,18 @@ class RopeStore {
         qkv.is_quantised = false;
         Timed timed(*cpu_);
         WithoutGil gil(qkv.count);
-        const tg_rope_job job{qkv.data.get(), at_.pages->layer(at_.layer), cos_sin_.data(), batch.page_table.data(), batch.sequence.data(),
-                              batch.position.data(), batch.table_width, qkv.width, at_.heads, at_.pages->kv_heads,
-                              at_.pages->head_dim, at_.pages->half};
+        const tg_rope_job job{qkv.data.get(),
+                              at_.pages->layer(at_.layer),
+                              cos_sin_.data(),
+                              batch.page_table.data(),
+                              batch.sequence.data(),
+                              batch.position.data(),
+                              batch.table_width,
+                              qkv.width,
+                              at_.heads,
+                              at_.pages->kv_heads,
+                              at_.pages->head_dim,
+                              at_.pages->half};
         cpu_->each_row(qkv.count, 16, [&](int row) { cpu_->ops.rope_store(&job, row); });
     }
     bool stores(const Heads& at, int context) const {
@@ -387,11 +414,12 @@ class RopeStore {
 
 class Attention {
   public:
-    Attention(CpuPointer cpu, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads, int64_t context, float scale,
-              std::shared_ptr<RopeStore> before)
+    Attention(CpuPointer cpu, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads, int64_t context,
+              float scale, std::shared_ptr<RopeStore> before)
         : cpu_(cpu), at_(pages, layer, heads), before_(before), context_((int)context), scale_(scale) {
         require(context > 0 && context < (1 << 24), "context must be positive");
-        require(!before || before->stores(at_, context_), "the operation before stores another layer, other heads or a shorter context");
+        require(!before || before->stores(at_, context_),
+                "the operation before stores another layer, other heads or a shorter context");
         // The partials belong to `cpu`, so only steps that keep the lock may use them.
         max_rows_by_span_ = std::min(4 * cpu->threads.num_threads() / pages->kv_heads + 1, kReleaseRows - 1);
         cpu_->partials((size_t)max_rows_by_span_ * at_.heads * spans(context_ - 1) * (pages->head_dim + 2));
@@ -408,11 +436,25 @@ class Attention {
         const bool by_span = qkv.count <= max_rows_by_span_ && batch.last_position >= TG_SPAN;
         const int rows_per_block = by_span || qkv.count < 16 ? 1 : 8;
         const int row_blocks = (qkv.count + rows_per_block - 1) / rows_per_block;
-        const tg_attention_job job{qkv.data.get(), out.data.get(), pages.layer(at_.layer), batch.page_table.data(),
-                                   batch.sequence.data(), batch.position.data(), cpu_->partials(0), batch.table_width, qkv.count,
-                                   qkv.width, at_.heads, pages.kv_heads, pages.head_dim, pages.half, rows_per_block,
-                                   by_span ? spans(batch.last_position) : 0, scale_};
-        cpu_->parallel(row_blocks * pages.kv_heads * std::max(1, job.spans), [&](int block) { cpu_->ops.attend(&job, block); });
+        const tg_attention_job job{qkv.data.get(),
+                                   out.data.get(),
+                                   pages.layer(at_.layer),
+                                   batch.page_table.data(),
+                                   batch.sequence.data(),
+                                   batch.position.data(),
+                                   cpu_->partials(0),
+                                   batch.table_width,
+                                   qkv.count,
+                                   qkv.width,
+                                   at_.heads,
+                                   pages.kv_heads,
+                                   pages.head_dim,
+                                   pages.half,
+                                   rows_per_block,
+                                   by_span ? spans(batch.last_position) : 0,
+                                   scale_};
+        cpu_->parallel(row_blocks * pages.kv_heads * std::max(1, job.spans),
+                       [&](int block) { cpu_->ops.attend(&job, block); });
         if (by_span) {
             for (int i = 0; i < qkv.count * at_.heads; i++) cpu_->ops.attend_merge(&job, i);
         }
@@ -431,7 +473,8 @@ void take_outputs(const Rows& x, const Batch& batch, Rows& out) {
     check_rows(out, x.width, "out");
     require(x.count == batch.rows() && &x != &out, "x and batch differ in rows");
     out.set_count((int64_t)batch.output_rows.size());
-    for (size_t i = 0; i < batch.output_rows.size(); i++) memcpy(out.row((int)i), x.row(batch.output_rows[i]), (size_t)x.width * 4);
+    for (size_t i = 0; i < batch.output_rows.size(); i++)
+        memcpy(out.row((int)i), x.row(batch.output_rows[i]), (size_t)x.width * 4);
 }
 
 void check_logits(const Rows& logits, int64_t row, int64_t vocab) {
@@ -491,16 +534,19 @@ NB_MODULE(_native, m) {
         return names;
     });
     m.def("has_panels", [](const std::string& format) { return find_format(format.c_str()) != nullptr; });
-    m.def("rope_table", [](Array<float, 1> inverse_frequency, int64_t context) {
-        require(context > 0 && context < (1 << 24) && inverse_frequency.size() > 0, "context must be positive");
-        const size_t half = inverse_frequency.size();
-        for (size_t i = 0; i < half; i++) require(std::fabs(inverse_frequency.data()[i]) <= 1e6f, "a frequency must be a finite number");
-        float* table = new float[(size_t)context * 2 * half];
-        nb::capsule owner(table, [](void* p) noexcept { delete[] static_cast<float*>(p); });
-        fill_rope_table(inverse_frequency.data(), (int)half, (int)context, table);
-        return nb::ndarray<nb::numpy, float, nb::ndim<3>>(table, {(size_t)context, 2, half}, owner);
-    },
-    "inverse_frequency"_a.noconvert(), "context"_a);
+    m.def(
+        "rope_table",
+        [](Array<float, 1> inverse_frequency, int64_t context) {
+            require(context > 0 && context < (1 << 24) && inverse_frequency.size() > 0, "context must be positive");
+            const size_t half = inverse_frequency.size();
+            for (size_t i = 0; i < half; i++)
+                require(std::fabs(inverse_frequency.data()[i]) <= 1e6f, "a frequency must be a finite number");
+            float* table = new float[(size_t)context * 2 * half];
+            nb::capsule owner(table, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+            fill_rope_table(inverse_frequency.data(), (int)half, (int)context, table);
+            return nb::ndarray<nb::numpy, float, nb::ndim<3>>(table, {(size_t)context, 2, half}, owner);
+        },
+        "inverse_frequency"_a.noconvert(), "context"_a);
 
     nb::class_<Cpu>(m, "Cpu")
         .def("__init__",
@@ -514,24 +560,27 @@ NB_MODULE(_native, m) {
         .def_prop_ro("isa", [](const Cpu& c) { return c.ops.name; })
         .def_rw("is_timed", &Cpu::is_timed)
         .def_rw("op_seconds", &Cpu::op_seconds)
-        .def("argmax",
-             [](Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab) {
-                 check_logits(logits, row, vocab);
-                 Timed timed(cpu);
-                 return cpu.ops.argmax(logits.row((int)row), (int)vocab);
-             },
-             "logits"_a, "row"_a, "vocab"_a)
-        .def("top",
-             [](Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
-                 Timed timed(cpu);
-                 return top(logits, row, vocab, num);
-             },
-             "logits"_a, "row"_a, "vocab"_a, "num"_a)
+        .def(
+            "argmax",
+            [](Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab) {
+                check_logits(logits, row, vocab);
+                Timed timed(cpu);
+                return cpu.ops.argmax(logits.row((int)row), (int)vocab);
+            },
+            "logits"_a, "row"_a, "vocab"_a)
+        .def(
+            "top",
+            [](Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
+                Timed timed(cpu);
+                return top(logits, row, vocab, num);
+            },
+            "logits"_a, "row"_a, "vocab"_a, "num"_a)
         .def("softmax_weights", &softmax_weights, "logits"_a, "row"_a, "vocab"_a, "temperature"_a);
 
     nb::class_<Matrix>(m, "Matrix")
-        .def(nb::init<CpuPointer, const std::string&, Array<uint8_t, 1>, int64_t, int64_t, std::optional<Array<int32_t, 1>>>(), "cpu"_a,
-             "format"_a, "raw"_a.noconvert(), "rows"_a, "cols"_a, "order"_a.noconvert() = nb::none())
+        .def(nb::init<CpuPointer, const std::string&, Array<uint8_t, 1>, int64_t, int64_t,
+                      std::optional<Array<int32_t, 1>>>(),
+             "cpu"_a, "format"_a, "raw"_a.noconvert(), "rows"_a, "cols"_a, "order"_a.noconvert() = nb::none())
         .def_ro("rows", &Matrix::rows)
         .def_ro("cols", &Matrix::cols)
         .def_ro("num_bytes", &Matrix::num_bytes);
@@ -544,15 +593,17 @@ NB_MODULE(_native, m) {
         .def("numpy",
              [](nb::handle_t<Rows> self) {
                  Rows& rows = nb::cast<Rows&>(self);
-                 return nb::ndarray<nb::numpy, float, nb::ndim<2>>(rows.data.get(), {(size_t)rows.count, (size_t)rows.width}, self);
+                 return nb::ndarray<nb::numpy, float, nb::ndim<2>>(rows.data.get(),
+                                                                   {(size_t)rows.count, (size_t)rows.width}, self);
              })
-        .def("fill",
-             [](Rows& self, Array<float, 2> values) {
-                 require((int)values.shape(1) == self.width, "values have another width");
-                 self.set_count((int64_t)values.shape(0));
-                 std::copy(values.data(), values.data() + values.size(), self.data.get());
-             },
-             "values"_a.noconvert())
+        .def(
+            "fill",
+            [](Rows& self, Array<float, 2> values) {
+                require((int)values.shape(1) == self.width, "values have another width");
+                self.set_count((int64_t)values.shape(0));
+                std::copy(values.data(), values.data() + values.size(), self.data.get());
+            },
+            "values"_a.noconvert())
         .def("quantised", [](nb::handle_t<Rows> self) {
             Rows& r = nb::cast<Rows&>(self);
             require(r.is_quantised, "these rows have not been quantised");
@@ -563,7 +614,8 @@ NB_MODULE(_native, m) {
         });
 
     nb::class_<KVPages>(m, "KVPages")
-        .def(nb::init<int64_t, int64_t, int64_t, int64_t, bool>(), "layers"_a, "pages"_a, "kv_heads"_a, "head_dim"_a, "half"_a)
+        .def(nb::init<int64_t, int64_t, int64_t, int64_t, bool>(), "layers"_a, "pages"_a, "kv_heads"_a, "head_dim"_a,
+             "half"_a)
         .def_ro("layers", &KVPages::layers)
         .def_ro("pages", &KVPages::pages)
         .def_prop_ro("page_bytes", [](const KVPages& p) { return p.page_bytes * p.layers; })
@@ -577,7 +629,9 @@ NB_MODULE(_native, m) {
         .def(nb::init<Array<int32_t, 1>, Array<int32_t, 1>, Array<int32_t, 1>, Array<int32_t, 2>, Array<int32_t, 1>>(),
              "ids"_a.noconvert(), "position"_a.noconvert(), "sequence"_a.noconvert(), "page_table"_a.noconvert(),
              "output_rows"_a.noconvert())
-        .def_static("of_slices", [](const std::vector<Batch::Slice>& slices) { return std::make_shared<Batch>(slices); }, "slices"_a)
+        .def_static(
+            "of_slices", [](const std::vector<Batch::Slice>& slices) { return std::make_shared<Batch>(slices); },
+            "slices"_a)
         .def_prop_ro("rows", &Batch::rows);
 
     nb::class_<Embedding>(m, "Embedding")
@@ -590,17 +644,19 @@ NB_MODULE(_native, m) {
     nb::class_<Linear>(m, "Linear")
         .def(nb::init<CpuPointer, std::vector<std::shared_ptr<Matrix>>, bool, bool, std::shared_ptr<RowOperation>,
                       std::shared_ptr<Rows>>(),
-             "cpu"_a, "matrices"_a, "exact"_a = false, "add"_a = false, "before"_a = nb::none(), "scratch"_a = nb::none())
+             "cpu"_a, "matrices"_a, "exact"_a = false, "add"_a = false, "before"_a = nb::none(),
+             "scratch"_a = nb::none())
         .def("__call__", &Linear::operator(), "x"_a, "out"_a)
         .def_prop_ro("num_bytes", &Linear::num_bytes)
         .def("read_all", &Linear::read_all);
     nb::class_<RopeStore>(m, "RopeStore")
-        .def(nb::init<CpuPointer, Array<float, 3>, std::shared_ptr<KVPages>, int64_t, int64_t>(), "cpu"_a, "cos_sin"_a.noconvert(),
-             "pages"_a, "layer"_a, "heads"_a)
+        .def(nb::init<CpuPointer, Array<float, 3>, std::shared_ptr<KVPages>, int64_t, int64_t>(), "cpu"_a,
+             "cos_sin"_a.noconvert(), "pages"_a, "layer"_a, "heads"_a)
         .def("__call__", &RopeStore::operator(), "qkv"_a, "batch"_a);
     nb::class_<Attention>(m, "Attention")
-        .def(nb::init<CpuPointer, std::shared_ptr<KVPages>, int64_t, int64_t, int64_t, float, std::shared_ptr<RopeStore>>(), "cpu"_a,
-             "pages"_a, "layer"_a, "heads"_a, "context"_a, "scale"_a, "before"_a = nb::none())
+        .def(nb::init<CpuPointer, std::shared_ptr<KVPages>, int64_t, int64_t, int64_t, float,
+                      std::shared_ptr<RopeStore>>(),
+             "cpu"_a, "pages"_a, "layer"_a, "heads"_a, "context"_a, "scale"_a, "before"_a = nb::none())
         .def("__call__", &Attention::operator(), "qkv"_a, "batch"_a, "out"_a);
 
     m.def("take_outputs", &take_outputs, "x"_a, "batch"_a, "out"_a);

@@ -1,4 +1,5 @@
-// What bound operations share: the instruction set's table, the threads, scratch memory and the time spent in operations.
+// What bound operations share: the instruction set's table, the threads, scratch memory and the time spent in
+// operations.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -30,8 +31,8 @@ Aligned<T> aligned(size_t count, bool zeroed = false) {
     return Aligned<T>(static_cast<T*>(allocate_aligned(count * sizeof(T), zeroed)));
 }
 
-// Memory for weights, cut from large chunks that the system can back with 2 MiB pages: a decoded token reads every weight, and
-// with 4 KiB pages would look up 24 thousand addresses for 100 MB. A piece keeps its chunk alive.
+// Memory for weights, cut from large chunks that the system can back with 2 MiB pages: a decoded token reads every
+// weight, and with 4 KiB pages would look up 24 thousand addresses for 100 MB. A piece keeps its chunk alive.
 class Arena {
   public:
     std::shared_ptr<uint8_t> allocate(size_t bytes);
@@ -84,7 +85,8 @@ class Timed {
         if (cpu_.is_timed) start_ = std::chrono::steady_clock::now();
     }
     ~Timed() {
-        if (cpu_.is_timed) cpu_.op_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+        if (cpu_.is_timed)
+            cpu_.op_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     }
     Timed(const Timed&) = delete;
     Timed& operator=(const Timed&) = delete;

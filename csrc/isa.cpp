@@ -1,6 +1,6 @@
-// One instruction set's kernels. CMakeLists.txt compiles this file once per instruction set, with its flags and TG_ISA_NAME.
-// Everything but the table lives in an anonymous namespace and only C headers are included: no wide copy of a shared inline
-// function can be linked into another unit.
+// One instruction set's kernels. CMakeLists.txt compiles this file once per instruction set, with its flags and
+// TG_ISA_NAME. Everything but the table lives in an anonymous namespace and only C headers are included: no wide copy
+// of a shared inline function can be linked into another unit.
 #include "attention.h"
 #include "matmul.h"
 #include "norm_rope.h"
@@ -14,6 +14,6 @@
 
 extern "C" const tg_ops TG_JOIN(tg_ops_, TG_ISA_NAME);
 extern "C" const tg_ops TG_JOIN(tg_ops_, TG_ISA_NAME) = {
-    TG_STRING(TG_ISA_NAME), quantise, linear, embed, rms_norm, swiglu, rope_store,
-    attend, attend_merge, argmax, softmax, read_all,
+    TG_STRING(TG_ISA_NAME), quantise, linear,  embed,    rms_norm, swiglu, rope_store, attend,
+    attend_merge,           argmax,   softmax, read_all,
 };

@@ -11,9 +11,10 @@
 //   64 bytes of bytes j:   lane r = row r's columns 4j..4j+3.
 //
 // Every output is one chain over the groups in column order (docs/en/numerics.md):
-//   s = sum w * x, exact in int32;  acc = fma(float(s) * scale_x, d, acc);  with a minimum: acc = fma(m, scale_x * sum_x, acc)
-// A tile is one panel times kTile rows: the panel is unpacked once for all of them. The chain of an output is the same for every
-// tile height, so one row and many rows give the same bits.
+//   s = sum w * x, exact in int32;  acc = fma(float(s) * scale_x, d, acc);  with a minimum: acc = fma(m, scale_x *
+//   sum_x, acc)
+// A tile is one panel times kTile rows: the panel is unpacked once for all of them. The chain of an output is the same
+// for every tile height, so one row and many rows give the same bits.
 #pragma once
 #include "ops.h"
 #include "simd.h"
@@ -28,8 +29,8 @@ constexpr int kTile = 4;
 
 constexpr size_t group_bytes(int kind) { return kind == TG_Q4M ? 320 : kind == TG_Q4 ? 288 : 544; }
 
-// Weights of a one-row product are read once a step: fetched past the outer caches, they leave there what is used again (the
-// interpreter, activations, keys and values). Measured on a decode step of SmolLM2: products 15-20% faster.
+// Weights of a one-row product are read once a step: fetched past the outer caches, they leave there what is used again
+// (the interpreter, activations, keys and values). Measured on a decode step of SmolLM2: products 15-20% faster.
 inline void prefetch_group(const uint8_t* p, size_t bytes) {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 0, 0);
 }
@@ -39,7 +40,8 @@ template <int kKind, int T>
 inline void tile_int8(const uint8_t* w, const tg_rows& x, int row, f32x16* acc) {
     constexpr size_t kBytes = group_bytes(kKind);
     constexpr int kBias = kKind == TG_Q4 ? 3 : kKind == TG_Q8 ? kBytesBias : 0;  // stored weights are w + 2^kBias
-    constexpr size_t kAhead = T == 1 ? 6 : 2;  // groups to prefetch: far for streams from memory, near for tiles in the cache
+    constexpr size_t kAhead =
+        T == 1 ? 6 : 2;  // groups to prefetch: far for streams from memory, near for tiles in the cache
     const int groups = x.groups;
     const int8_t* q = x.q + (size_t)row * x.width;
     const size_t at = (size_t)row * groups;
@@ -67,7 +69,8 @@ inline void tile_int8(const uint8_t* w, const tg_rows& x, int row, f32x16* acc) 
 #pragma GCC unroll 4
             for (int j = 0; j < 4; j++) {
                 a = kKind == TG_Q8 ? dot_bytes(a, v[j], xg + 4 * j) : dot_nibbles(a, v[j], xg + 4 * j);
-                b = kKind == TG_Q8 ? dot_bytes(b, v[j + 4], xg + 16 + 4 * j) : dot_nibbles(b, v[j + 4], xg + 16 + 4 * j);
+                b = kKind == TG_Q8 ? dot_bytes(b, v[j + 4], xg + 16 + 4 * j)
+                                   : dot_nibbles(b, v[j + 4], xg + 16 + 4 * j);
             }
             const f32x16 s = f_mul(i_to_float(i_add(a, b)), f_set(x.scale[at + (size_t)t * groups + g]));
             acc[t] = f_fma(s, d, acc[t]);
@@ -76,7 +79,8 @@ inline void tile_int8(const uint8_t* w, const tg_rows& x, int row, f32x16* acc) 
     }
 }
 
-// The weights of columns 4j+b (and 16+4j+b for nibbles) of a group, as floats: what the file's dequantised form would be.
+// The weights of columns 4j+b (and 16+4j+b for nibbles) of a group, as floats: what the file's dequantised form would
+// be.
 template <int kKind>
 inline f32x16 column(const uint8_t* w, int c) {
     if (kKind == TG_F32) return f_load((const float*)w + c * 16);
@@ -151,15 +155,19 @@ void linear(const tg_linear_job* job, int block) {
     const int row = row_block * job->rows_per_block;
     const int row_end = row + job->rows_per_block < job->num_rows ? row + job->rows_per_block : job->num_rows;
     switch (m.kind) {
-        case TG_F32: return panels_times_rows<TG_F32>(job, m, panel, end, row, row_end);
-        case TG_Q4: return panels_times_rows<TG_Q4>(job, m, panel, end, row, row_end);
-        case TG_Q4M: return panels_times_rows<TG_Q4M>(job, m, panel, end, row, row_end);
-        case TG_Q8: return panels_times_rows<TG_Q8>(job, m, panel, end, row, row_end);
+        case TG_F32:
+            return panels_times_rows<TG_F32>(job, m, panel, end, row, row_end);
+        case TG_Q4:
+            return panels_times_rows<TG_Q4>(job, m, panel, end, row, row_end);
+        case TG_Q4M:
+            return panels_times_rows<TG_Q4M>(job, m, panel, end, row, row_end);
+        case TG_Q8:
+            return panels_times_rows<TG_Q8>(job, m, panel, end, row, row_end);
     }
 }
 
-// One row to int8, by groups of 32: scale = max|x| / 127, q = x / scale to nearest, ties to even; a group of zeros stays zeros.
-// q is never -128, though a subnormal scale may round down that far: dot_bytes needs -q as well.
+// One row to int8, by groups of 32: scale = max|x| / 127, q = x / scale to nearest, ties to even; a group of zeros
+// stays zeros. q is never -128, though a subnormal scale may round down that far: dot_bytes needs -q as well.
 void quantise(const tg_rows* x, int row) {
     const float* data = x->data + (size_t)row * x->width;
     int8_t* q = x->q + (size_t)row * x->width;
@@ -197,10 +205,14 @@ inline void matrix_row(const tg_matrix* m, int id, float* out) {
 }
 void embed(const tg_matrix* m, int id, float* out) {
     switch (m->kind) {
-        case TG_F32: return matrix_row<TG_F32>(m, id, out);
-        case TG_Q4: return matrix_row<TG_Q4>(m, id, out);
-        case TG_Q4M: return matrix_row<TG_Q4M>(m, id, out);
-        case TG_Q8: return matrix_row<TG_Q8>(m, id, out);
+        case TG_F32:
+            return matrix_row<TG_F32>(m, id, out);
+        case TG_Q4:
+            return matrix_row<TG_Q4>(m, id, out);
+        case TG_Q4M:
+            return matrix_row<TG_Q4M>(m, id, out);
+        case TG_Q8:
+            return matrix_row<TG_Q8>(m, id, out);
     }
 }
 

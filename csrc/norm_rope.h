@@ -1,6 +1,7 @@
 // The small operations between the products: RMS norm, rotary positions with the store into KV pages, and SwiGLU.
 //
-// RoPE rotates pairs (i, i + head_dim/2) ("half-split"; loaders bring other layouts to it). A KV page of one layer and KV head:
+// RoPE rotates pairs (i, i + head_dim/2) ("half-split"; loaders bring other layouts to it). A KV page of one layer and
+// KV head:
 //
 //   K: head_dim x 16   element [d][slot]: the 16 lanes of a vector are 16 positions
 //   V: 16 x head_dim   element [slot][d]: the lanes are dimensions
@@ -20,7 +21,8 @@ void rms_norm(const float* x, const float* weight, float* out, int width, float 
         squares = f_fma(f_load(tail), f_load(tail), squares);
     }
     const float factor = 1.0f / sqrtf(f_sum(squares) / (float)width + eps);
-    for (i = 0; i + 16 <= width; i += 16) f_store(out + i, f_mul(f_mul(f_load(x + i), f_set(factor)), f_load(weight + i)));
+    for (i = 0; i + 16 <= width; i += 16)
+        f_store(out + i, f_mul(f_mul(f_load(x + i), f_set(factor)), f_load(weight + i)));
     for (; i < width; i++) out[i] = x[i] * factor * weight[i];
 }
 
@@ -37,7 +39,8 @@ inline void rotate(float* head, const float* cos_sin, int head_dim) {
     const int half = head_dim / 2;
     int i = 0;
     for (; i + 16 <= half; i += 16) {
-        const f32x16 c = f_load(cos_sin + i), s = f_load(cos_sin + half + i), a = f_load(head + i), b = f_load(head + half + i);
+        const f32x16 c = f_load(cos_sin + i), s = f_load(cos_sin + half + i), a = f_load(head + i),
+                     b = f_load(head + half + i);
         f_store(head + i, f_sub(f_mul(a, c), f_mul(b, s)));
         f_store(head + half + i, f_add(f_mul(b, c), f_mul(a, s)));
     }
@@ -72,8 +75,10 @@ void rope_store(const tg_rope_job* job, int row) {
     for (int h = 0; h < job->kv_heads; h++) {
         const size_t base = ((size_t)page * job->kv_heads + h) * block;
         for (int d = 0; d < dim; d += 16) {
-            store_element(job->pages, job->half, base + (size_t)d * TG_PAGE + slot, f_load(k + h * dim + d), 16, TG_PAGE);
-            store_element(job->pages, job->half, base + block / 2 + (size_t)slot * dim + d, f_load(v + h * dim + d), 16, 1);
+            store_element(job->pages, job->half, base + (size_t)d * TG_PAGE + slot, f_load(k + h * dim + d), 16,
+                          TG_PAGE);
+            store_element(job->pages, job->half, base + block / 2 + (size_t)slot * dim + d, f_load(v + h * dim + d), 16,
+                          1);
         }
     }
 }

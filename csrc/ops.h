@@ -1,16 +1,17 @@
 // The table of kernels: what an instruction-set unit offers to the rest of the extension.
 //
-// Plain structs and function pointers only. `isa.cpp` is compiled once per instruction set and fills one `Ops` table; `bind.cpp`
-// picks a table at import. Every function works on one *block* of a job, so that `threads.h` can hand blocks to any thread in any
-// order: no result depends on who computed it (docs/en/numerics.md). Nothing here allocates, locks or throws.
+// Plain structs and function pointers only. `isa.cpp` is compiled once per instruction set and fills one `Ops` table;
+// `bind.cpp` picks a table at import. Every function works on one *block* of a job, so that `threads.h` can hand blocks
+// to any thread in any order: no result depends on who computed it (docs/en/numerics.md). Nothing here allocates, locks
+// or throws.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TG_LANES = 16 };        // outputs in a panel, keys in a page, virtual lanes of every sum
-enum { TG_GROUP = 32 };        // columns that share one scale
-enum { TG_PAGE = 16 };         // positions in a KV page
-enum { TG_SPAN = 256 };        // absolute positions in one softmax partial
+enum { TG_LANES = 16 };  // outputs in a panel, keys in a page, virtual lanes of every sum
+enum { TG_GROUP = 32 };  // columns that share one scale
+enum { TG_PAGE = 16 };   // positions in a KV page
+enum { TG_SPAN = 256 };  // absolute positions in one softmax partial
 enum { TG_MAX_HEAD_DIM = 256 };
 
 // Panel kinds. One row here, one in matmul.h (dot products, dequantised columns), one in pack.cpp.
@@ -21,17 +22,17 @@ struct tg_matrix {
     const uint8_t* data;
     size_t panel_bytes;
     int32_t kind, rows, cols;
-    int32_t out_offset;    // first output column this matrix writes
-    int32_t first_block;   // first block of the job that belongs to it
+    int32_t out_offset;   // first output column this matrix writes
+    int32_t first_block;  // first block of the job that belongs to it
 };
 
 // Rows of activations: float32 [n, width] and, once quantised, int8 with one scale per group of 32.
 struct tg_rows {
-    float* data;          // [capacity, width]
-    int8_t* q;            // [capacity, width]
-    float* scale;         // [capacity, groups]      x ~= q * scale
-    float* scaled_sum;    // [capacity, groups]      scale * sum(q), for formats with a minimum
-    int32_t* sum;         // [capacity, groups]      sum(q), removes the bias of stored weights in int32
+    float* data;        // [capacity, width]
+    int8_t* q;          // [capacity, width]
+    float* scale;       // [capacity, groups]      x ~= q * scale
+    float* scaled_sum;  // [capacity, groups]      scale * sum(q), for formats with a minimum
+    int32_t* sum;       // [capacity, groups]      sum(q), removes the bias of stored weights in int32
     int32_t width, groups;
 };
 
@@ -40,33 +41,33 @@ struct tg_linear_job {
     int32_t num_matrices;
     int32_t panels_per_block;
     int32_t num_rows;
-    int32_t row_blocks;      // blocks along the rows; block = panel_block * row_blocks + row_block
+    int32_t row_blocks;  // blocks along the rows; block = panel_block * row_blocks + row_block
     int32_t rows_per_block;
-    int32_t exact;           // float activations everywhere
-    int32_t add;             // out += instead of out =
+    int32_t exact;  // float activations everywhere
+    int32_t add;    // out += instead of out =
     tg_rows x;
-    float* out;              // [num_rows, out_width]
+    float* out;  // [num_rows, out_width]
     int32_t out_width;
 };
 
 struct tg_attention_job {
-    const float* q;              // [num_rows, q_stride], rotated
-    float* out;                  // [num_rows, heads * head_dim]
-    const void* pages;           // this layer's pages: [page][kv_head][K: head_dim x 16 | V: 16 x head_dim]
-    const int32_t* page_table;   // [sequences, table_width]
-    const int32_t* sequence;     // [num_rows] row of the page table
-    const int32_t* position;     // [num_rows]
-    float* partial;              // [num_rows * heads, spans, head_dim + 2], only where spans are separate blocks
+    const float* q;             // [num_rows, q_stride], rotated
+    float* out;                 // [num_rows, heads * head_dim]
+    const void* pages;          // this layer's pages: [page][kv_head][K: head_dim x 16 | V: 16 x head_dim]
+    const int32_t* page_table;  // [sequences, table_width]
+    const int32_t* sequence;    // [num_rows] row of the page table
+    const int32_t* position;    // [num_rows]
+    float* partial;             // [num_rows * heads, spans, head_dim + 2], only where spans are separate blocks
     int32_t table_width, num_rows, q_stride, heads, kv_heads, head_dim, half;  // half: pages are float16, else float32
-    int32_t rows_per_block;      // neighbouring rows of one sequence that share the loads of a block
-    int32_t spans;               // 0: a block does all spans of its rows; else one span
+    int32_t rows_per_block;  // neighbouring rows of one sequence that share the loads of a block
+    int32_t spans;           // 0: a block does all spans of its rows; else one span
     float scale;
 };
 
 struct tg_rope_job {
-    float* qkv;                  // [num_rows, stride]: q heads, k heads, v heads
+    float* qkv;  // [num_rows, stride]: q heads, k heads, v heads
     void* pages;
-    const float* cos_sin;        // [context, 2, head_dim / 2]
+    const float* cos_sin;  // [context, 2, head_dim / 2]
     const int32_t* page_table;
     const int32_t* sequence;
     const int32_t* position;
@@ -86,5 +87,5 @@ struct tg_ops {
     int (*argmax)(const float* logits, int n);
     // exp((logits - max) / temperature) into weights [n]; returns their sum
     double (*softmax)(const float* logits, float* weights, int n, float max, float temperature);
-    int64_t (*read_all)(const uint8_t* data, size_t bytes);   // touches every cache line: the speed limit of memory
+    int64_t (*read_all)(const uint8_t* data, size_t bytes);  // touches every cache line: the speed limit of memory
 };

@@ -6,7 +6,7 @@ namespace tokenglass {
 namespace {
 
 const FileFormat kFormats[] = {
-    {"F32", 1, 4, TG_F32},    {"F16", 1, 2, TG_F32},    {"BF16", 1, 2, TG_F32},
+    {"F32", 1, 4, TG_F32},   {"F16", 1, 2, TG_F32},    {"BF16", 1, 2, TG_F32},
     {"Q4_0", 32, 18, TG_Q4}, {"Q4_1", 32, 20, TG_Q4M}, {"Q8_0", 32, 34, TG_Q8},
 };
 
@@ -48,10 +48,14 @@ const FileFormat* find_format(const char* name) {
 
 size_t panel_bytes(tg_kind kind, int cols) {
     switch (kind) {
-        case TG_Q4: return (size_t)cols / TG_GROUP * 288;
-        case TG_Q4M: return (size_t)cols / TG_GROUP * 320;
-        case TG_Q8: return (size_t)cols / TG_GROUP * 544;
-        default: return (size_t)cols * 64;
+        case TG_Q4:
+            return (size_t)cols / TG_GROUP * 288;
+        case TG_Q4M:
+            return (size_t)cols / TG_GROUP * 320;
+        case TG_Q8:
+            return (size_t)cols / TG_GROUP * 544;
+        default:
+            return (size_t)cols * 64;
     }
 }
 

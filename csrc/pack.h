@@ -1,4 +1,5 @@
-// From the blocks of a file to the panels that matmul.h reads (layouts are drawn there). Nothing is lost and nothing grows.
+// From the blocks of a file to the panels that matmul.h reads (layouts are drawn there). Nothing is lost and nothing
+// grows.
 #pragma once
 #include <cstddef>
 #include <cstdint>

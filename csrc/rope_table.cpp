@@ -6,8 +6,8 @@
 namespace tokenglass {
 namespace {
 
-// Quarter turns are taken off in two exact steps (Cody-Waite: the head of pi/2 has 33 bits, so k * head is exact below 2^20
-// turns), then the Taylor series on [-pi/4, pi/4] to 1e-17.
+// Quarter turns are taken off in two exact steps (Cody-Waite: the head of pi/2 has 33 bits, so k * head is exact below
+// 2^20 turns), then the Taylor series on [-pi/4, pi/4] to 1e-17.
 void sine_cosine(double angle, double* sine, double* cosine) {
     const double k = std::nearbyint(angle * 0.63661977236758134308);
     double r = angle - k * 1.57079632673412561417e+00;
@@ -18,10 +18,18 @@ void sine_cosine(double angle, double* sine, double* cosine) {
     for (int n = 10; n >= 1; n--) c = 1.0 - c * z / (double)(2 * n * (2 * n - 1));
     s *= r;
     switch ((long long)k & 3) {
-        case 0: *sine = s, *cosine = c; break;
-        case 1: *sine = c, *cosine = -s; break;
-        case 2: *sine = -s, *cosine = -c; break;
-        default: *sine = -c, *cosine = s; break;
+        case 0:
+            *sine = s, *cosine = c;
+            break;
+        case 1:
+            *sine = c, *cosine = -s;
+            break;
+        case 2:
+            *sine = -s, *cosine = -c;
+            break;
+        default:
+            *sine = -c, *cosine = s;
+            break;
     }
 }
 

@@ -1,7 +1,8 @@
 // cos and sin of position * inverse_frequency, the same bits on every machine.
 //
-// The angle is a float32 product, as in Transformers, whose models were trained with it. Its cosine and sine are evaluated in
-// double precision by our own reduction and series (no libm, whose last bit differs between machines) and rounded to float32.
+// The angle is a float32 product, as in Transformers, whose models were trained with it. Its cosine and sine are
+// evaluated in double precision by our own reduction and series (no libm, whose last bit differs between machines) and
+// rounded to float32.
 #pragma once
 
 namespace tokenglass {

@@ -1,8 +1,9 @@
 // Sixteen lanes on every instruction set: the only file with intrinsics.
 //
-// One lane is one output, one key or one virtual lane of a sum, so the same source gives the same bits everywhere: each function
-// below is defined lane by lane, with IEEE rounding, and the plain version next to the intrinsics says what it means.
-// TG_ISA_AVX512VNNI, TG_ISA_AVX512 or TG_ISA_AVX2 is defined by the build for the unit being compiled; none of them is plain C++.
+// One lane is one output, one key or one virtual lane of a sum, so the same source gives the same bits everywhere: each
+// function below is defined lane by lane, with IEEE rounding, and the plain version next to the intrinsics says what it
+// means. TG_ISA_AVX512VNNI, TG_ISA_AVX512 or TG_ISA_AVX2 is defined by the build for the unit being compiled; none of
+// them is plain C++.
 #pragma once
 #include <math.h>
 #include <stdint.h>
@@ -57,8 +58,12 @@ inline f32x16 f_power_of_two(i32x16 n) {  // 2^n for -126 <= n <= 127
 inline void i_store_int8(int8_t* p, i32x16 a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtsepi32_epi8(a)); }
 
 #elif defined(TG_ISA_AVX2)
-struct f32x16 { __m256 a, b; };
-struct i32x16 { __m256i a, b; };
+struct f32x16 {
+    __m256 a, b;
+};
+struct i32x16 {
+    __m256i a, b;
+};
 inline f32x16 f_set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 inline f32x16 f_load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
 inline void f_store(float* p, f32x16 x) { _mm256_storeu_ps(p, x.a), _mm256_storeu_ps(p + 8, x.b); }
@@ -81,12 +86,14 @@ inline f32x16 f_round(f32x16 x) {
 }
 inline f32x16 f_zero_below(f32x16 v, f32x16 x, float limit) {
     __m256 l = _mm256_set1_ps(limit);
-    return {_mm256_and_ps(v.a, _mm256_cmp_ps(x.a, l, _CMP_GE_OQ)), _mm256_and_ps(v.b, _mm256_cmp_ps(x.b, l, _CMP_GE_OQ))};
+    return {_mm256_and_ps(v.a, _mm256_cmp_ps(x.a, l, _CMP_GE_OQ)),
+            _mm256_and_ps(v.b, _mm256_cmp_ps(x.b, l, _CMP_GE_OQ))};
 }
 inline f32x16 f_keep_first(f32x16 x, int n, float rest) {
     __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), num = _mm256_set1_epi32(n);
     __m256 r = _mm256_set1_ps(rest);
-    __m256i low = _mm256_cmpgt_epi32(num, lane), high = _mm256_cmpgt_epi32(num, _mm256_add_epi32(lane, _mm256_set1_epi32(8)));
+    __m256i low = _mm256_cmpgt_epi32(num, lane),
+            high = _mm256_cmpgt_epi32(num, _mm256_add_epi32(lane, _mm256_set1_epi32(8)));
     return {_mm256_blendv_ps(r, x.a, _mm256_castsi256_ps(low)), _mm256_blendv_ps(r, x.b, _mm256_castsi256_ps(high))};
 }
 inline bool f_any_greater(f32x16 x, f32x16 y) {
@@ -94,10 +101,12 @@ inline bool f_any_greater(f32x16 x, f32x16 y) {
     return _mm256_movemask_ps(m) != 0;
 }
 inline f32x16 f_load_half(const uint16_t* p) {
-    return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)), _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p + 8)))};
+    return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)),
+            _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p + 8)))};
 }
 inline void f_store_half(uint16_t* p, f32x16 x) {
-    _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(x.a, 0)), _mm_storeu_si128((__m128i*)(p + 8), _mm256_cvtps_ph(x.b, 0));
+    _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(x.a, 0)),
+        _mm_storeu_si128((__m128i*)(p + 8), _mm256_cvtps_ph(x.b, 0));
 }
 inline i32x16 i_set(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 inline i32x16 i_load(const void* p) {
@@ -127,24 +136,73 @@ inline void i_store_int8(int8_t* p, i32x16 x) {
 }
 
 #else  // plain C++
-struct f32x16 { float v[16]; };
-struct i32x16 { int32_t v[16]; };
+struct f32x16 {
+    float v[16];
+};
+struct i32x16 {
+    int32_t v[16];
+};
 #define TG_EACH for (int l = 0; l < 16; l++)
-inline f32x16 f_set(float x) { f32x16 r; TG_EACH r.v[l] = x; return r; }
-inline f32x16 f_load(const float* p) { f32x16 r; memcpy(r.v, p, 64); return r; }
+inline f32x16 f_set(float x) {
+    f32x16 r;
+    TG_EACH r.v[l] = x;
+    return r;
+}
+inline f32x16 f_load(const float* p) {
+    f32x16 r;
+    memcpy(r.v, p, 64);
+    return r;
+}
 inline void f_store(float* p, f32x16 a) { memcpy(p, a.v, 64); }
-inline f32x16 f_add(f32x16 a, f32x16 b) { TG_EACH a.v[l] += b.v[l]; return a; }
-inline f32x16 f_sub(f32x16 a, f32x16 b) { TG_EACH a.v[l] -= b.v[l]; return a; }
-inline f32x16 f_mul(f32x16 a, f32x16 b) { TG_EACH a.v[l] *= b.v[l]; return a; }
-inline f32x16 f_div(f32x16 a, f32x16 b) { TG_EACH a.v[l] /= b.v[l]; return a; }
-inline f32x16 f_max(f32x16 a, f32x16 b) { TG_EACH a.v[l] = a.v[l] > b.v[l] ? a.v[l] : b.v[l]; return a; }
-inline f32x16 f_min(f32x16 a, f32x16 b) { TG_EACH a.v[l] = a.v[l] < b.v[l] ? a.v[l] : b.v[l]; return a; }
-inline f32x16 f_fma(f32x16 a, f32x16 b, f32x16 c) { TG_EACH c.v[l] = fmaf(a.v[l], b.v[l], c.v[l]); return c; }
-inline f32x16 f_abs(f32x16 a) { TG_EACH a.v[l] = fabsf(a.v[l]); return a; }
-inline f32x16 f_round(f32x16 a) { TG_EACH a.v[l] = nearbyintf(a.v[l]); return a; }
-inline f32x16 f_zero_below(f32x16 a, f32x16 x, float limit) { TG_EACH a.v[l] = x.v[l] >= limit ? a.v[l] : 0.0f; return a; }
-inline f32x16 f_keep_first(f32x16 a, int n, float rest) { for (int l = n; l < 16; l++) a.v[l] = rest; return a; }
-inline bool f_any_greater(f32x16 a, f32x16 b) { bool r = false; TG_EACH r |= a.v[l] > b.v[l]; return r; }
+inline f32x16 f_add(f32x16 a, f32x16 b) {
+    TG_EACH a.v[l] += b.v[l];
+    return a;
+}
+inline f32x16 f_sub(f32x16 a, f32x16 b) {
+    TG_EACH a.v[l] -= b.v[l];
+    return a;
+}
+inline f32x16 f_mul(f32x16 a, f32x16 b) {
+    TG_EACH a.v[l] *= b.v[l];
+    return a;
+}
+inline f32x16 f_div(f32x16 a, f32x16 b) {
+    TG_EACH a.v[l] /= b.v[l];
+    return a;
+}
+inline f32x16 f_max(f32x16 a, f32x16 b) {
+    TG_EACH a.v[l] = a.v[l] > b.v[l] ? a.v[l] : b.v[l];
+    return a;
+}
+inline f32x16 f_min(f32x16 a, f32x16 b) {
+    TG_EACH a.v[l] = a.v[l] < b.v[l] ? a.v[l] : b.v[l];
+    return a;
+}
+inline f32x16 f_fma(f32x16 a, f32x16 b, f32x16 c) {
+    TG_EACH c.v[l] = fmaf(a.v[l], b.v[l], c.v[l]);
+    return c;
+}
+inline f32x16 f_abs(f32x16 a) {
+    TG_EACH a.v[l] = fabsf(a.v[l]);
+    return a;
+}
+inline f32x16 f_round(f32x16 a) {
+    TG_EACH a.v[l] = nearbyintf(a.v[l]);
+    return a;
+}
+inline f32x16 f_zero_below(f32x16 a, f32x16 x, float limit) {
+    TG_EACH a.v[l] = x.v[l] >= limit ? a.v[l] : 0.0f;
+    return a;
+}
+inline f32x16 f_keep_first(f32x16 a, int n, float rest) {
+    for (int l = n; l < 16; l++) a.v[l] = rest;
+    return a;
+}
+inline bool f_any_greater(f32x16 a, f32x16 b) {
+    bool r = false;
+    TG_EACH r |= a.v[l] > b.v[l];
+    return r;
+}
 inline float half_to_float(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = (h >> 10) & 31, mantissa = h & 0x3ff, bits;
     float r;
@@ -176,16 +234,47 @@ inline uint16_t float_to_half(float x) {  // round to nearest, ties to even
     uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
     return sign | (uint16_t)((rounded - 0x38000000) >> 13);
 }
-inline f32x16 f_load_half(const uint16_t* p) { f32x16 r; TG_EACH r.v[l] = half_to_float(p[l]); return r; }
+inline f32x16 f_load_half(const uint16_t* p) {
+    f32x16 r;
+    TG_EACH r.v[l] = half_to_float(p[l]);
+    return r;
+}
 inline void f_store_half(uint16_t* p, f32x16 a) { TG_EACH p[l] = float_to_half(a.v[l]); }
-inline i32x16 i_set(int32_t x) { i32x16 r; TG_EACH r.v[l] = x; return r; }
-inline i32x16 i_load(const void* p) { i32x16 r; memcpy(r.v, p, 64); return r; }
-inline i32x16 i_add(i32x16 a, i32x16 b) { TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] + (uint32_t)b.v[l]); return a; }
-inline i32x16 i_and(i32x16 a, i32x16 b) { TG_EACH a.v[l] &= b.v[l]; return a; }
-inline i32x16 i_shift_right(i32x16 a, int n) { TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] >> n); return a; }
-inline i32x16 i_shift_left(i32x16 a, int n) { TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] << n); return a; }
-inline i32x16 i_sub(i32x16 a, i32x16 b) { TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] - (uint32_t)b.v[l]); return a; }
-inline f32x16 i_to_float(i32x16 a) { f32x16 r; TG_EACH r.v[l] = (float)a.v[l]; return r; }
+inline i32x16 i_set(int32_t x) {
+    i32x16 r;
+    TG_EACH r.v[l] = x;
+    return r;
+}
+inline i32x16 i_load(const void* p) {
+    i32x16 r;
+    memcpy(r.v, p, 64);
+    return r;
+}
+inline i32x16 i_add(i32x16 a, i32x16 b) {
+    TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] + (uint32_t)b.v[l]);
+    return a;
+}
+inline i32x16 i_and(i32x16 a, i32x16 b) {
+    TG_EACH a.v[l] &= b.v[l];
+    return a;
+}
+inline i32x16 i_shift_right(i32x16 a, int n) {
+    TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] >> n);
+    return a;
+}
+inline i32x16 i_shift_left(i32x16 a, int n) {
+    TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] << n);
+    return a;
+}
+inline i32x16 i_sub(i32x16 a, i32x16 b) {
+    TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] - (uint32_t)b.v[l]);
+    return a;
+}
+inline f32x16 i_to_float(i32x16 a) {
+    f32x16 r;
+    TG_EACH r.v[l] = (float)a.v[l];
+    return r;
+}
 inline i32x16 f_to_int(f32x16 a) {  // ties to even; out of range and NaN give INT32_MIN, as the instruction does
     i32x16 r;
     TG_EACH {
@@ -196,7 +285,10 @@ inline i32x16 f_to_int(f32x16 a) {  // ties to even; out of range and NaN give I
 }
 inline f32x16 f_power_of_two(i32x16 n) {
     f32x16 r;
-    TG_EACH { uint32_t bits = ((uint32_t)n.v[l] + 127) << 23; memcpy(&r.v[l], &bits, 4); }
+    TG_EACH {
+        uint32_t bits = ((uint32_t)n.v[l] + 127) << 23;
+        memcpy(&r.v[l], &bits, 4);
+    }
     return r;
 }
 inline void i_store_int8(int8_t* p, i32x16 a) {  // saturating
@@ -204,15 +296,16 @@ inline void i_store_int8(int8_t* p, i32x16 a) {  // saturating
 }
 #endif
 
-// acc + sum over the four bytes of each lane of w * x: `x` points to four int8 activations, the same for every lane (loaded
-// straight into a vector: by way of an integer register it would cost as much as the product).
-// w holds nibbles (0..15): no instruction set can saturate.
+// acc + sum over the four bytes of each lane of w * x: `x` points to four int8 activations, the same for every lane
+// (loaded straight into a vector: by way of an integer register it would cost as much as the product). w holds nibbles
+// (0..15): no instruction set can saturate.
 inline i32x16 dot_nibbles(i32x16 acc, i32x16 w, const int8_t* x) {
     const int32_t x4 = *(const any_int32*)x;
 #if defined(TG_ISA_AVX512VNNI)
     return _mm512_dpbusd_epi32(acc, w, _mm512_set1_epi32(x4));
 #elif defined(TG_ISA_AVX512)
-    return _mm512_add_epi32(acc, _mm512_madd_epi16(_mm512_maddubs_epi16(w, _mm512_set1_epi32(x4)), _mm512_set1_epi16(1)));
+    return _mm512_add_epi32(acc,
+                            _mm512_madd_epi16(_mm512_maddubs_epi16(w, _mm512_set1_epi32(x4)), _mm512_set1_epi16(1)));
 #elif defined(TG_ISA_AVX2)
     __m256i v = _mm256_set1_epi32(x4), one = _mm256_set1_epi16(1);
     return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(_mm256_maddubs_epi16(w.a, v), one)),
@@ -225,8 +318,9 @@ inline i32x16 dot_nibbles(i32x16 acc, i32x16 w, const int8_t* x) {
 #endif
 }
 
-// The same for stored bytes w + 128 (0..255). VNNI multiplies the stored bytes and the caller removes 128 * sum(x) in int32;
-// elsewhere 255 * 127 * 2 would saturate, so |w| and x with w's sign are multiplied: at most 128 * 127 * 2 = 32512.
+// The same for stored bytes w + 128 (0..255). VNNI multiplies the stored bytes and the caller removes 128 * sum(x) in
+// int32; elsewhere 255 * 127 * 2 would saturate, so |w| and x with w's sign are multiplied: at most 128 * 127 * 2 =
+// 32512.
 inline i32x16 dot_bytes(i32x16 acc, i32x16 w, const int8_t* x) {
     const int32_t x4 = *(const any_int32*)x;
 #if defined(TG_ISA_AVX512VNNI)
@@ -234,13 +328,15 @@ inline i32x16 dot_bytes(i32x16 acc, i32x16 w, const int8_t* x) {
 #elif defined(TG_ISA_AVX512)
     __m512i s = _mm512_xor_si512(w, _mm512_set1_epi8((char)0x80)), v = _mm512_set1_epi32(x4);
     __m512i signed_x = _mm512_mask_sub_epi8(v, _mm512_movepi8_mask(s), _mm512_setzero_si512(), v);
-    return _mm512_add_epi32(acc,
-                            _mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_abs_epi8(s), signed_x), _mm512_set1_epi16(1)));
+    return _mm512_add_epi32(
+        acc, _mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_abs_epi8(s), signed_x), _mm512_set1_epi16(1)));
 #elif defined(TG_ISA_AVX2)
     __m256i flip = _mm256_set1_epi8((char)0x80), v = _mm256_set1_epi32(x4), one = _mm256_set1_epi16(1);
     __m256i a = _mm256_xor_si256(w.a, flip), b = _mm256_xor_si256(w.b, flip);
-    return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(v, a)), one)),
-            _mm256_add_epi32(acc.b, _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(b), _mm256_sign_epi8(v, b)), one))};
+    return {_mm256_add_epi32(acc.a,
+                             _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(v, a)), one)),
+            _mm256_add_epi32(acc.b,
+                             _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(b), _mm256_sign_epi8(v, b)), one))};
 #else
     TG_EACH for (int b = 0; b < 4; b++) {
         acc.v[l] += ((int32_t)(uint8_t)((uint32_t)w.v[l] >> (8 * b)) - 128) * (int8_t)((uint32_t)x4 >> (8 * b));

@@ -1,11 +1,11 @@
 // A few threads that share the blocks of a job: the only file with threads.
 //
-// Each thread has a queue of neighbouring blocks (its share of the weights is one stretch of memory), and helps with the others'
-// queues when its own is empty. A queue is one 64-bit word: [end 32 | next 32]. A fetch-add takes the next block, and since
-// the word also says where its queue ends, a late thread can never run a block twice or of a job that is over. The caller
-// works too, so it can finish alone when the others get no processor. Waiting spins for some 40 microseconds (the gap between two
-// operations of a step is shorter) and then sleeps on a futex (std::atomic::wait).
-// A forked child has no other threads: there the caller works alone.
+// Each thread has a queue of neighbouring blocks (its share of the weights is one stretch of memory), and helps with
+// the others' queues when its own is empty. A queue is one 64-bit word: [end 32 | next 32]. A fetch-add takes the next
+// block, and since the word also says where its queue ends, a late thread can never run a block twice or of a job that
+// is over. The caller works too, so it can finish alone when the others get no processor. Waiting spins for some 40
+// microseconds (the gap between two operations of a step is shorter) and then sleeps on a futex (std::atomic::wait). A
+// forked child has no other threads: there the caller works alone.
 #pragma once
 #include <unistd.h>
 
@@ -30,8 +30,8 @@ class Threads {
 
     int num_threads() const { return num_threads_; }
 
-    // Runs function(context, block) for every block in [0, blocks), on this thread and the others; returns when all are done.
-    // Two callers at once are allowed: the second works alone.
+    // Runs function(context, block) for every block in [0, blocks), on this thread and the others; returns when all are
+    // done. Two callers at once are allowed: the second works alone.
     void run(int blocks, Function function, const void* context) {
         if (blocks <= 0) return;
         std::unique_lock lock(busy_, std::try_to_lock);
@@ -53,7 +53,8 @@ class Threads {
         work(0);
         if (!spin([&] { return left_.load(std::memory_order_acquire) == 0; })) {
             caller_sleeps_.store(1, std::memory_order_seq_cst);
-            for (int left; (left = left_.load(std::memory_order_seq_cst)) != 0;) left_.wait(left, std::memory_order_seq_cst);
+            for (int left; (left = left_.load(std::memory_order_seq_cst)) != 0;)
+                left_.wait(left, std::memory_order_seq_cst);
             caller_sleeps_.store(0, std::memory_order_relaxed);
         }
     }
@@ -90,8 +91,8 @@ class Threads {
         }
     };
 
-    // Takes blocks from thread `self`'s queue, then from the others', until none is left. A block in hand keeps its job open, so
-    // function_ and context_ are that job's.
+    // Takes blocks from thread `self`'s queue, then from the others', until none is left. A block in hand keeps its job
+    // open, so function_ and context_ are that job's.
     void work(int self) {
         for (int i = 0; i < num_threads_; i++) {
             Queue& queue = queues_[(self + i) % num_threads_];
@@ -99,7 +100,8 @@ class Threads {
                 const uint64_t ticket = queue.word.fetch_add(1, std::memory_order_acq_rel);
                 if (Queue::next_of(ticket) >= Queue::end_of(ticket)) break;
                 function_(context_, Queue::next_of(ticket));
-                if (left_.fetch_sub(1, std::memory_order_seq_cst) == 1 && caller_sleeps_.load(std::memory_order_seq_cst))
+                if (left_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
+                    caller_sleeps_.load(std::memory_order_seq_cst))
                     left_.notify_all();
             }
         }
@@ -114,7 +116,8 @@ class Threads {
             }
             const uint32_t rung = bell_.load(std::memory_order_seq_cst);
             sleepers_.fetch_add(1, std::memory_order_seq_cst);
-            if (!own.has_block() && !stopping_.load(std::memory_order_seq_cst)) bell_.wait(rung, std::memory_order_seq_cst);
+            if (!own.has_block() && !stopping_.load(std::memory_order_seq_cst))
+                bell_.wait(rung, std::memory_order_seq_cst);
             sleepers_.fetch_sub(1, std::memory_order_seq_cst);
         }
     }
@@ -124,7 +127,8 @@ class Threads {
         for (int i = 1; i < num_threads_; i++) workers_.emplace_back([this, i] { loop(i); });
     }
     void stop() {
-        if (!workers_.empty() && getpid() != process_) {  // the threads stayed with the parent: nothing to join or detach
+        if (!workers_.empty() &&
+            getpid() != process_) {  // the threads stayed with the parent: nothing to join or detach
             new std::vector<std::thread>(std::move(workers_));
             return;
         }

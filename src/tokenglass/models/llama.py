@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenglass import kernels
+from tokenglass.errors import ModelFileError
 from tokenglass.models.batch import Batch
 from tokenglass.models.config import DecoderConfig, read_config
 from tokenglass.models.weights import Space, Weights, unpermuted_rows
@@ -150,5 +151,8 @@ def inverse_frequencies(config: DecoderConfig, weights: Weights) -> NDArray[np.f
     half = config.head_dim // 2
     frequencies = np.array([config.rope_freq_base ** (-i / half) for i in range(half)], np.float32)
     if weights.has("rope_freqs.weight"):
-        frequencies /= weights.vector("rope_freqs.weight", half)
+        factors = weights.vector("rope_freqs.weight", half)
+        if not (np.isfinite(factors) & (factors > 0)).all():
+            raise ModelFileError(weights.file.path, "tensor rope_freqs.weight", "must hold positive numbers")
+        frequencies /= factors
     return frequencies
