@@ -14,6 +14,7 @@ from importlib import import_module
 
 from tokenglass import __version__
 from tokenglass.cli import output
+from tokenglass.cli.language import choose_language
 from tokenglass.errors import TokenglassError, UsageError
 
 VERBS = {
@@ -27,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     output.prepare_streams()
     try:
         try:
-            return dispatch(sys.argv[1:] if arguments is None else arguments)
+            return dispatch(choose_language(sys.argv[1:] if arguments is None else arguments))
         except TokenglassError as error:
             output.say(f"tokenglass: {error}")
             return error.exit_code
