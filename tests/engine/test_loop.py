@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine.doubles import ScriptedModel, answer, scripted_engine
 from tokenglass.engine import Engine, Request, load
-from tokenglass.errors import ContextFullError, ParameterError
+from tokenglass.errors import ContextFullError, ModelOutputError, ParameterError
 from tokenglass.sampling import Sampling
 
 
@@ -169,3 +169,23 @@ def test_timings_add_up(tiny_model_path: Path) -> None:
     assert (timings.prompt_tokens, timings.output_tokens) == (130, 5)
     assert timings.forward_passes == 3 + 4  # 64 + 64 + 2 prompt rows, then one pass for each further token
     assert timings.submitted_s < timings.first_token_s < timings.finished_s
+
+
+def test_a_row_without_numbers_ends_its_own_request_only(tiny_model_path: Path) -> None:
+    engine = load(tiny_model_path, num_threads=1)
+    good = Request(prompt_ids=[5, 6], max_tokens=6, ignore_end=True)
+    expected = [piece.token_ids for piece in engine.stream(good)]
+    banned = Sampling(logit_bias=dict.fromkeys(range(300), -100.0))
+    bad_stream = engine.stream(Request(prompt_ids=[5, 6], sampling=banned, max_tokens=6))
+    good_stream = engine.stream(good)
+    first = next(good_stream)
+    with pytest.raises(ModelOutputError):
+        list(bad_stream)
+    assert [first.token_ids, *(piece.token_ids for piece in good_stream)] == expected
+    engine.scheduler.pool.check([])
+
+
+def test_a_bias_on_an_id_that_is_no_token_is_refused_at_once(tiny_model_path: Path) -> None:
+    engine = load(tiny_model_path, num_threads=1)
+    with pytest.raises(ParameterError, match="logit_bias"):
+        engine.submit(Request(prompt_ids=[5], sampling=Sampling(logit_bias={300: 1.0})))

@@ -59,11 +59,16 @@ class Engine:
         return self.scheduler.submit(request)
 
     def follow(self, sequence: Sequence) -> Generator[Piece]:
-        """The pieces of a submitted sequence, stepping the engine whenever none is ready."""
+        """The pieces of a submitted sequence, stepping the engine whenever none is ready.
+
+        ModelOutputError: the model's logits leave nothing to choose; other sequences go on.
+        """
         try:
             while True:
                 while sequence.pieces:
                     yield sequence.pieces.pop(0)
+                if sequence.error:
+                    raise sequence.error
                 if sequence.finish_reason:
                     return
                 self.step()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tokenglass.engine.stop import StopStrings
-from tokenglass.errors import ParameterError
+from tokenglass.errors import ModelOutputError, ParameterError
 from tokenglass.sampling import Choice, Sampling
 from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import TextStream
@@ -113,6 +113,7 @@ class Sequence:
         self.text = text
         self.stop = StopStrings(request.stop)
         self.finish_reason: FinishReason | None = None
+        self.error: ModelOutputError | None = None  # nothing could be chosen: the reader gets it
         self.pieces: list[Piece] = []  # made by steps, not yet taken by the reader
         self.timings = Timings(prompt_tokens=len(self.ids), submitted_s=now_s)
 

@@ -50,8 +50,10 @@ class Scheduler:
         num_prompt = len(request.prompt_ids)
         if num_prompt >= self.context_length:
             raise ContextFullError(num_prompt, self.context_length)
-        if not all(0 <= token < self.vocabulary.num_tokens for token in request.prompt_ids):
-            raise ParameterError("prompt_ids", f"must be from 0 to {self.vocabulary.num_tokens - 1}")
+        num_tokens = self.vocabulary.num_tokens
+        for name, ids in (("prompt_ids", request.prompt_ids), ("logit_bias", request.sampling.logit_bias)):
+            if not all(0 <= token < num_tokens for token in ids):
+                raise ParameterError(name, f"must name tokens from 0 to {num_tokens - 1}")
         room = self.context_length - num_prompt
         limit = num_prompt + (room if request.max_tokens is None else min(room, request.max_tokens))
         sequence = Sequence(
@@ -100,6 +102,10 @@ class Scheduler:
             if not piece.num_outputs:
                 continue
             choice = next(left)
+            if choice.error:
+                sequence.error = choice.error
+                self.drop(sequence)
+                continue
             sequence.append(choice, is_end=choice.token_id in self.vocabulary.end_ids, now_s=now_s)
             grown.append(sequence)
             if sequence.finish_reason:

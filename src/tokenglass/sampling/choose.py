@@ -38,14 +38,15 @@ class Draw:
 
 @dataclass(frozen=True)
 class Choice:
-    """The token a row got, and why where that was asked."""
+    """The token a row got, and why where that was asked. `error`: nothing could be chosen; other rows go on."""
 
     token_id: int
     decision: Decision | None = None
+    error: ModelOutputError | None = None
 
 
 def choose(logits: Scores, draws: Sequence[Draw]) -> list[Choice]:
-    """One choice per row of logits; draws[i] belongs to row i. ModelOutputError: a row holds no number."""
+    """One choice per row of logits; draws[i] belongs to row i."""
     return [choose_row(logits, row, draw) for row, draw in enumerate(draws)]
 
 
@@ -57,7 +58,7 @@ def choose_row(logits: Scores, row: int, draw: Draw) -> Choice:
         scores, at = logits.replaced(edit(logits.numpy()[row], sampling, draw.ids, draw.num_prompt)), 0
     best = scores.argmax(at)
     if best < 0:
-        raise ModelOutputError(draw.position)
+        return Choice(-1, error=ModelOutputError(draw.position))
     stages: list[Stage] | None = None if draw.num_shown is None else []
     if sampling.is_greedy:
         candidates, token_id = None, best
