@@ -302,9 +302,9 @@ class Linear {
     }
     void operator()(Rows& x, Rows& out) {
         Rows& in = before_ ? *scratch_ : x;
+        check_rows(out, width_, "out");
         if (before_) before_->prepare(x, in);
         check_rows(in, cols_, "x");
-        check_rows(out, width_, "out");
         require(&in != &out, "x and out must be two buffers");
         require(!needs_int8_ || in.groups, "x was made without its quantised form");
         const int rows = in.count;

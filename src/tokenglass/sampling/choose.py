@@ -38,7 +38,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Choice:
-    """The token a row got, and why where that was asked. `error`: nothing could be chosen; other rows go on."""
+    """The token a row got, and why where that was asked. `error`: there was nothing to choose."""
 
     token_id: int
     decision: Decision | None = None
