@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -189,3 +190,22 @@ def test_a_bias_on_an_id_that_is_no_token_is_refused_at_once(tiny_model_path: Pa
     engine = load(tiny_model_path, num_threads=1)
     with pytest.raises(ParameterError, match="logit_bias"):
         engine.submit(Request(prompt_ids=[5], sampling=Sampling(logit_bias={300: 1.0})))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_without_the_cache_everything_is_computed_again_and_nothing_changes(
+    tiny_model_path: Path, temperature: float
+) -> None:
+    engine = load(tiny_model_path, num_threads=1, max_rows=16)
+    cached = Request(
+        prompt_ids=[7, 80, 9],
+        sampling=Sampling(temperature=temperature, seed=1),
+        max_tokens=20,
+        ignore_end=True,
+    )
+    naive = replace(cached, use_cache=False)
+    pieces = [list(engine.stream(request)) for request in (cached, naive)]
+    assert pieces[0] == pieces[1]
+    passes = [answer[-1].timings.forward_passes for answer in pieces]
+    assert passes == [20, 20 + 6]  # the last six read 17 ids and more: two steps of 16 rows
+    engine.scheduler.pool.check([])

@@ -62,6 +62,10 @@ def test_events_count_positions_and_bytes(tiny_model_path: Path) -> None:
     assert recorded[-1].finish_reason == "length"
     assert all(e.step_s > 0 for e in recorded)
     assert recorded[4].kv_bytes == 7 * recorded[0].kv_bytes // 3
+    assert [len(e.top_bytes) for e in recorded] == [len(e.decision.top) for e in recorded]
+    for e in recorded:
+        chosen = [candidate.token_id for candidate in e.decision.top].index(e.decision.token_id)
+        assert e.top_bytes[chosen] == e.token_bytes
     joined = b"".join(e.token_bytes for e in recorded).decode("utf-8", "replace")
     assert "".join(e.text for e in recorded) == joined
 

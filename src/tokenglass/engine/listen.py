@@ -16,22 +16,32 @@ from tokenglass.trace import TokenEvent
 def events(engine: Engine, request: Request, pieces: Iterable[Piece]) -> Iterator[TokenEvent]:
     """One event for each token of `pieces`; `request` must have asked for reasons (`trace_top`)."""
     assert request.trace_top is not None, "a request without trace_top has no reasons to tell"
-    num_prompt = len(request.prompt_ids)
     before_s: float | None = None
     index = 0
     for piece in pieces:
         if piece.decision is None:  # a request that asked for no tokens
             continue
-        yield TokenEvent(
-            index=index,
-            position=num_prompt + index,
-            phase="decode" if index else "prefill",
-            token_bytes=engine.tokenizer.vocabulary.token_bytes(piece.decision.token_id),
-            text=piece.text,
-            step_s=piece.at_s - (piece.timings.submitted_s if before_s is None else before_s),
-            kv_bytes=(num_prompt + index) * engine.model.kv_bytes_per_token,
-            decision=piece.decision,
-            finish_reason=piece.finish_reason,
-        )
+        since_s = piece.timings.submitted_s if before_s is None else before_s
+        yield event_of(engine, request, piece, index=index, since_s=since_s)
         before_s = piece.at_s
         index += 1
+
+
+def event_of(engine: Engine, request: Request, piece: Piece, *, index: int, since_s: float) -> TokenEvent:
+    """The event of the `index`th token of an answer; `since_s`: when work on it began."""
+    decision = piece.decision
+    assert decision is not None, "this piece has no reasons to tell"
+    token_bytes = engine.tokenizer.vocabulary.token_bytes
+    position = len(request.prompt_ids) + index
+    return TokenEvent(
+        index=index,
+        position=position,
+        phase="decode" if index and request.use_cache else "prefill",
+        token_bytes=token_bytes(decision.token_id),
+        text=piece.text,
+        step_s=piece.at_s - since_s,
+        kv_bytes=position * engine.model.kv_bytes_per_token,
+        decision=decision,
+        finish_reason=piece.finish_reason,
+        top_bytes=tuple(token_bytes(candidate.token_id) for candidate in decision.top),
+    )

@@ -32,6 +32,7 @@ class Request:
     stop: tuple[str, ...] = ()
     ignore_end: bool = False
     continues_text: bool = False  # the answer goes on in the prompt's own text: its first space is kept
+    use_cache: bool = True  # False: every step computes the whole text again, like a first loop in a book
     trace_top: int | None = None  # pieces say why, with this many candidates; None: nobody asks
 
     def __post_init__(self) -> None:

@@ -101,6 +101,8 @@ class Scheduler:
             sequence.num_cached += len(piece.ids)
             if not piece.num_outputs:
                 continue
+            if not sequence.request.use_cache:
+                sequence.num_cached = 0  # the next step starts over
             choice = next(left)
             if choice.error:
                 sequence.error = choice.error

@@ -28,7 +28,8 @@ def write_header(file: TextIO, header: dict[str, Any]) -> None:
 def write_event(file: TextIO, event: TokenEvent) -> None:
     """One line more."""
     record = asdict(event)
-    record["token_bytes"] = base64.b64encode(event.token_bytes).decode("ascii")
+    record["token_bytes"] = _base64(event.token_bytes)
+    record["top_bytes"] = [_base64(raw) for raw in event.top_bytes]
     decision = record["decision"]
     if math.isinf(decision["logp"]):  # JSON has no infinity
         decision["logp"] = None
@@ -65,7 +66,12 @@ def _event(record: dict[str, Any]) -> TokenEvent:
     if decision["logp"] is None:
         decision["logp"] = -math.inf
     values["token_bytes"] = base64.b64decode(values["token_bytes"], validate=True)
+    values["top_bytes"] = tuple(base64.b64decode(raw, validate=True) for raw in values.get("top_bytes", ()))
     return TokenEvent(decision=Decision(**decision), **values)
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode("ascii")
 
 
 def _records(path: Path | str, lines: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -61,9 +61,11 @@ class TokenEvent:
     """One token of an answer, as it came. `index` counts from 0; `position` is where it stands in the whole
     text.
 
-    phase: `prefill` for the token that the prompt's own pass gave, else `decode`. step_s: from the token
+    phase: `prefill` where the pass that gave the token computed the prompt too (without a cache every pass
+    does), else `decode`. step_s: from the token
     before (or from the request's start). kv_bytes: keys and values kept when it was chosen. token_bytes: its
-    own, maybe a torn character; text: what became whole and visible with it.
+    own, maybe a torn character; text: what became whole and visible with it. top_bytes: those of the
+    decision's candidates, in their order, so that a stored trace can be read without its model.
     """
 
     index: int
@@ -75,3 +77,4 @@ class TokenEvent:
     kv_bytes: int
     decision: Decision
     finish_reason: str | None = None
+    top_bytes: tuple[bytes, ...] = ()
