@@ -41,6 +41,11 @@ def test_control_characters_have_symbols_but_newline_and_tab_stay() -> None:
     assert visible("a\x1b[2J\x07\r\n\t\x7f\x9b你é") == "a␛[2J␇␍\n\t␡\\x9b你é"
 
 
+def test_marks_that_turn_the_direction_are_shown() -> None:
+    assert visible("a\u202egpj.exe\u2066b\u200f") == "a\\u202egpj.exe\\u2066b\\u200f"
+    assert visible("שלום 你好 👩\u200d🚀") == "שלום 你好 👩\u200d🚀"  # letters and joiners stay
+
+
 def test_pipe_gets_the_exact_text_and_a_terminal_nothing_it_would_obey(tiny_model_path: Path) -> None:
     arguments = ("run", "hello", "-m", tiny_model_path, *NOISE)
     piped = finish(child(*arguments)).out

@@ -1,7 +1,8 @@
 """What the command line writes: text on stdout, everything else on stderr, and nothing a terminal would obey.
 
 Model text and the words of model files are not trusted: an escape sequence in them could retitle a terminal
-or hide a line. In a terminal control characters show as symbols; pipes get the exact text.
+or hide a line, a mark that turns the writing direction could show a word as another one. In a terminal
+these characters show as symbols; pipes get the exact text.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from tokenglass.errors import TokenglassError
 # C0 and DEL have pictures in Unicode (U+2400 …), C1 have none. Newline and tab do no harm.
 CONTROLS = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}
 CONTROLS |= {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
+# Marks that turn the direction of writing: https://www.unicode.org/reports/tr9/#Directional_Formatting_Characters
+BIDI_MARKS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+CONTROLS |= {code: f"\\u{code:04x}" for code in BIDI_MARKS}
 SYMBOLS = {code: symbol for code, symbol in CONTROLS.items() if chr(code) not in "\n\t"}
 
 
