@@ -29,3 +29,9 @@ def real_model_path() -> Path:
     if not path.is_file():
         pytest.skip(f"TOKENGLASS_TEST_MODELS has no {REAL_MODEL}")
     return path
+
+
+@pytest.fixture(autouse=True)
+def _no_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run in a test leaves no line in the notes of whoever runs the tests."""
+    monkeypatch.setenv("TOKENGLASS_NOTES", "0")

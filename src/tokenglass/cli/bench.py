@@ -13,6 +13,7 @@ from tokenglass.bench import peers
 from tokenglass.bench.machine import commit, describe_machine
 from tokenglass.bench.measure import Ours, Plan, Results, cold_start, hash_of, measure, our_cold_start
 from tokenglass.bench.table import text_table
+from tokenglass.cli.journal import note_bench
 from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.progress import download_progress
@@ -51,6 +52,7 @@ def main(arguments: list[str]) -> int:
         "sha256": hash_of(ours, plan),
     }
     write((json.dumps(record) if options["json"] else report(record)) + "\n")
+    note_bench(record)
     return 0
 
 

@@ -20,6 +20,7 @@ from tokenglass.errors import TokenglassError, UsageError
 VERBS = {
     "run": "answer a prompt, or continue a text, with a model on this machine",
     "bench": "measure this machine: tokens per second and the share of what memory allows",
+    "notes": "what was run and measured here: kept on this machine, sent nowhere",
 }
 
 

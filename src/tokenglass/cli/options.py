@@ -36,6 +36,8 @@ class RunOptions:
     activations: Literal["int8", "f32"]
     kv: Literal["f16", "f32"]
     json: bool
+    verbose: bool
+    with_prompts: bool
 
     def __post_init__(self) -> None:
         if self.raw and self.system is not None:
@@ -118,6 +120,8 @@ def run_parser() -> Parser:
         help="type of the cached keys and values (default: f16)",
     )
     add("--json", action="store_true", help="one JSON object at the end, with all settings and timings")
+    add("-v", "--verbose", action="store_true", help="also say when the run could not be noted")
+    add("--with-prompts", action="store_true", help="keep the prompt in the local notes (tokenglass notes)")
     return parser
 
 

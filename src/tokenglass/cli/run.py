@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tokenglass.cli.journal import note_run
 from tokenglass.cli.options import RunOptions
 from tokenglass.cli.output import say, write
 from tokenglass.cli.progress import download_progress
@@ -60,6 +61,7 @@ def main(arguments: list[str]) -> int:
         if not answer.text.endswith("\n"):
             write("\n")
         say(answer.line())
+    note_run(path.name, answer, request, text, options)
     return status
 
 
