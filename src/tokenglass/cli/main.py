@@ -14,7 +14,8 @@ from importlib import import_module
 
 from tokenglass import __version__
 from tokenglass.cli import output
-from tokenglass.cli.language import choose_language
+from tokenglass.cli.errors import error_line
+from tokenglass.cli.language import choose_language, t
 from tokenglass.errors import TokenglassError, UsageError
 
 VERBS = {
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             return dispatch(choose_language(sys.argv[1:] if arguments is None else arguments))
         except TokenglassError as error:
-            output.say(f"tokenglass: {error}")
+            output.say(f"tokenglass: {error_line(error)}")
             return error.exit_code
     except KeyboardInterrupt:
         return 130
@@ -60,16 +61,19 @@ def dispatch(arguments: list[str]) -> int:
 
 def usage() -> str:
     """The overview that `tokenglass --help` prints."""
-    lines = [f"  {verb:7}{what}" for verb, what in VERBS.items()]
+    lines = [f"  {verb:7}{t(what)}" for verb, what in VERBS.items()]
     return "\n".join(
         [
-            "usage: tokenglass COMMAND [options]",
+            t("usage: tokenglass COMMAND [options]"),
             "",
-            "A glass-box LLM engine: fast enough to serve, clear enough to see every next token.",
+            t("A glass-box LLM engine: fast enough to serve, clear enough to see every next token."),
             "",
             *lines,
             "",
-            "tokenglass COMMAND --help says what a command takes; tokenglass --version, which one this is.",
+            t(
+                "tokenglass COMMAND --help says what a command takes; tokenglass --version, which one this is."
+            ),
+            t("Everywhere: --lang en or --lang zh, or TOKENGLASS_LANG=zh (中文)."),
             "",
         ]
     )
