@@ -14,6 +14,7 @@ from tokenglass.bench.machine import commit, describe_machine
 from tokenglass.bench.measure import Ours, Plan, Results, cold_start, hash_of, measure, our_cold_start
 from tokenglass.bench.table import text_table
 from tokenglass.cli.journal import note_bench
+from tokenglass.cli.language import t
 from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.progress import download_progress
@@ -38,7 +39,9 @@ def main(arguments: list[str]) -> int:
             stack.enter_context(peers.LlamaCpp(path, num_threads=num_threads, positions=plan.positions))
             for _ in ([peer] if peer else [])
         ]
-        results = measure(ours, others, plan, on_round=lambda i: say(f"round {i + 1} of {plan.rounds}"))
+        results = measure(
+            ours, others, plan, on_round=lambda i: say(t("round {i} of {n}", i=i + 1, n=plan.rounds))
+        )
     add_cold_starts(results, path, num_threads, has_peer=peer is not None)
     record = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -90,13 +93,18 @@ def add_cold_starts(results: Results, path: Path, num_threads: int, *, has_peer:
 def report(record: dict[str, Any]) -> str:
     """The table, what was measured, and on what."""
     plan, machine, peer = record["plan"], record["machine"], record["peer"]
+    chip = {key: machine[key] for key in ("isa", "cpu")}
     lines = [
         text_table(record),
         "",
-        f"{record['model']}, {machine['num_threads']} threads, {machine['isa']}, {machine['cpu']}",
-        f"{plan['rounds']} rounds; decode: {plan['decode']} tokens after {plan['decode_prompt']}; "
-        f"cold start: new process to first token; sha256 {record['sha256']}",
+        t("{model}, {n} threads, {isa}, {cpu}", model=record["model"], n=machine["num_threads"], **chip),
+        t(
+            "{rounds} rounds; decode: {decode} tokens after {decode_prompt}; "
+            "cold start: new process to first token; sha256 {sha256}",
+            **plan,
+            sha256=record["sha256"],
+        ),
     ]
     if peer:
-        lines.append(f"{peer['name']} ({peer['version']}): {peer['how']}; ratio: ours / theirs")
+        lines.append(t("{name} ({version}): {how}; ratio: ours / theirs", **peer))
     return "\n".join(lines)

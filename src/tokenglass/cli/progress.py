@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from tokenglass.cli.language import t
 from tokenglass.hub import Progress, Stage
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _plain_lines(stream: TextIO) -> Callable[[Progress], None]:
             return
         last = (report.stage, step)
         amount = (
-            f": {report.done_bytes / 1e6:.0f} of {report.total_bytes / 1e6:.0f} MB"
+            t(": {done:.0f} of {total:.0f} MB", done=report.done_bytes / 1e6, total=report.total_bytes / 1e6)
             if report.total_bytes
             else ""
         )
@@ -85,5 +86,5 @@ def _plain_lines(stream: TextIO) -> Callable[[Progress], None]:
 
 def _title(report: Progress) -> str:
     if report.stage is Stage.WAITING:
-        return f"another process is fetching {report.name}, waiting for it"
-    return f"{report.stage} {report.name}"
+        return t("another process is fetching {name}, waiting for it", name=report.name)
+    return t(f"{report.stage} {{name}}", name=report.name)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tokenglass.cli.errors import translated
 from tokenglass.cli.journal import note_run
+from tokenglass.cli.language import t
 from tokenglass.cli.options import RunOptions
 from tokenglass.cli.output import say, write
 from tokenglass.cli.progress import download_progress
@@ -86,14 +88,14 @@ def ask(engine: Engine, options: RunOptions, text: str) -> Request:
 def notes(engine: Engine, options: RunOptions, text: str, *, chat: bool) -> list[str]:
     """What is worth a line on stderr before the answer begins."""
     form = (
-        "chat, by the model's own template (--raw: the text as it is)"
+        t("chat, by the model's own template (--raw: the text as it is)")
         if chat
-        else "raw text, no chat template"
+        else t("raw text, no chat template")
     )
     hints = [script_hint(engine.tokenizer, text)]
     if options.temperature == 0 and (options.top_k or options.top_p < 1 or options.seed is not None):
-        hints.append("--top-k, --top-p and --seed change nothing at temperature 0: add --temperature 0.7")
-    return [form, *engine.model.notes, *filter(None, hints)]
+        hints.append(t("--top-k, --top-p and --seed change nothing at temperature 0: add --temperature 0.7"))
+    return [form, *map(translated, engine.model.notes), *filter(None, hints)]
 
 
 def settings(engine: Engine, options: RunOptions, request: Request) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from tokenglass.cli.language import t
 from tokenglass.tokens import Tokenizer
 
 HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]+")
@@ -29,7 +30,8 @@ def script_hint(tokenizer: Tokenizer, text: str) -> str | None:
     tokens_per_char = len(tokenizer.encode(han, bos=False)) / len(han)
     if tokens_per_char <= MAX_TOKENS_PER_HAN:
         return None
-    return (
-        f"this model needs {tokens_per_char:.1f} tokens for each Chinese character "
-        f"and can hardly write Chinese: {INSTEAD}"
+    return t(
+        "this model needs {n:.1f} tokens for each Chinese character and can hardly write Chinese: {instead}",
+        n=tokens_per_char,
+        instead=t(INSTEAD),
     )

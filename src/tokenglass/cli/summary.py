@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tokenglass.bench.machine import peak_memory_bytes, read_bytes_per_s
+from tokenglass.cli.language import t
 from tokenglass.engine import Engine, Piece, Request, Timings
 
 
@@ -55,47 +56,57 @@ class Answer:
 
     def line(self) -> str:
         """`23 prompt + 64 output tokens (length) in 64 passes | first token 31 ms | prefill 742, …`"""
-        t = self.timings
-        rates = "nothing decoded"
+        timings = self.timings
+        rates = t("nothing decoded")
         if self.token_ids:
-            decode = f"{t.decode_tokens_per_s:.0f}" if len(self.token_ids) > 1 else "-"
-            rates = (
-                f"first token {t.time_to_first_token_s * 1e3:.0f} ms | prefill {t.prefill_tokens_per_s:.0f}, "
-                f"decode {decode}, overall {t.tokens_per_s:.0f} tokens/s"
+            rates = t(
+                "first token {ms:.0f} ms | prefill {prefill:.0f}, decode {decode}, overall {s:.0f} tokens/s",
+                ms=timings.time_to_first_token_s * 1e3,
+                prefill=timings.prefill_tokens_per_s,
+                decode=f"{timings.decode_tokens_per_s:.0f}" if len(self.token_ids) > 1 else "-",
+                s=timings.tokens_per_s,
             )
-        parts = [
-            f"{t.prompt_tokens} prompt + {t.output_tokens} output tokens ({self.finish_reason}) "
-            f"in {t.forward_passes} passes",
-            rates,
-        ]
+        counts = t(
+            "{prompt} prompt + {output} output tokens ({reason}) in {passes} passes",
+            prompt=timings.prompt_tokens,
+            output=timings.output_tokens,
+            reason=t(self.finish_reason),
+            passes=timings.forward_passes,
+        )
+        parts = [counts, rates]
         if self.read_bytes_per_s:
-            share = self.bytes_per_s / self.read_bytes_per_s
-            limit = self.read_bytes_per_s / 1e9
-            parts.append(f"{self.bytes_per_s / 1e9:.1f} GB/s, {share:.0%} of this machine's {limit:.1f}")
+            parts.append(
+                t(
+                    "{rate:.1f} GB/s, {share:.0%} of this machine's {limit:.1f}",
+                    rate=self.bytes_per_s / 1e9,
+                    share=self.bytes_per_s / self.read_bytes_per_s,
+                    limit=self.read_bytes_per_s / 1e9,
+                )
+            )
         if self.memory_bytes:
             parts.append(f"{self.memory_bytes / 1e6:.0f} MB")
         return " | ".join([*parts, f"sha256 {self.sha256}"])
 
     def record(self, settings: dict[str, Any]) -> dict[str, Any]:
         """The object that --json prints. Names as in OpenAI's API where it has one; null: not measured."""
-        t = self.timings
+        timings = self.timings
         limit = self.read_bytes_per_s
         return {
             "text": self.text,
             "token_ids": self.token_ids,
             "finish_reason": self.finish_reason,
             "usage": {
-                "prompt_tokens": t.prompt_tokens,
-                "completion_tokens": t.output_tokens,
-                "total_tokens": t.prompt_tokens + t.output_tokens,
+                "prompt_tokens": timings.prompt_tokens,
+                "completion_tokens": timings.output_tokens,
+                "total_tokens": timings.prompt_tokens + timings.output_tokens,
             },
             "timings": {
-                "forward_passes": t.forward_passes,
-                "time_to_first_token_s": t.time_to_first_token_s,
-                "decode_s": t.decode_s,
-                "prefill_tokens_per_s": t.prefill_tokens_per_s if self.token_ids else None,
-                "decode_tokens_per_s": t.decode_tokens_per_s if limit else None,
-                "tokens_per_s": t.tokens_per_s if self.token_ids else None,
+                "forward_passes": timings.forward_passes,
+                "time_to_first_token_s": timings.time_to_first_token_s,
+                "decode_s": timings.decode_s,
+                "prefill_tokens_per_s": timings.prefill_tokens_per_s if self.token_ids else None,
+                "decode_tokens_per_s": timings.decode_tokens_per_s if limit else None,
+                "tokens_per_s": timings.tokens_per_s if self.token_ids else None,
                 "weight_bytes_per_token": self.weight_bytes,
                 "bytes_per_s": self.bytes_per_s if limit else None,
                 "limit_bytes_per_s": limit,
