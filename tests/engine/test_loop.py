@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.engine.doubles import ScriptedModel, answer, scripted_engine
@@ -91,6 +92,10 @@ def test_a_prompt_that_fills_the_window_is_refused_with_both_numbers(
         ({"prompt_ids": [1], "max_tokens": -1}, "max_tokens"),
         ({"prompt_ids": [1], "max_tokens": 1.5}, "max_tokens"),
         ({"prompt_ids": [1], "stop": ("",)}, "stop"),
+        ({"prompt_ids": [1], "stop": "END"}, "stop"),
+        ({"prompt_ids": [1], "stop": (1,)}, "stop"),
+        ({"prompt_ids": [1.5]}, "prompt_ids"),
+        ({"prompt_ids": "hi"}, "prompt_ids"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused_by_name(options: dict[str, object], name: str) -> None:
@@ -115,6 +120,22 @@ def test_closing_a_stream_gives_its_pages_back(tiny_model_path: Path) -> None:
     stream.close()
     assert engine.scheduler.pool.num_free == 8
     engine.scheduler.pool.check([])
+
+
+def test_closing_a_stream_that_nobody_read_drops_its_request(tiny_model_path: Path) -> None:
+    engine = scripted_engine(tiny_model_path, [5])
+    engine.stream(Request(prompt_ids=[5])).close()
+    assert not engine.scheduler.waiting
+    assert len(list(engine.stream(Request(prompt_ids=[5], max_tokens=2)))) == 2
+    assert not engine.scheduler.running
+
+
+def test_a_request_keeps_its_own_copy_of_the_ids() -> None:
+    ids = [5, 6]
+    request = Request(prompt_ids=ids)
+    ids.clear()
+    assert list(request.prompt_ids) == [5, 6]
+    assert Request(prompt_ids=np.array([5, 6])).prompt_ids == request.prompt_ids  # type: ignore[arg-type]
 
 
 def requests(rng: random.Random, num: int) -> list[Request]:
