@@ -52,24 +52,18 @@ class Engine:
         """
         return self.follow(self.submit(request))
 
-    def submit(self, request: Request) -> Sequence:
+    def submit(self, request: Request, *, reuse: Sequence | None = None, keep: bool = False) -> Sequence:
         """Queues a request without running it; `follow` reads it. ContextFullError, ParameterError: it can
-        never run.
+        never run. `reuse` and `keep`: from one turn of a conversation to the next (`conversation.py`).
         """
-        return self.scheduler.submit(request)
+        return self.scheduler.submit(request, reuse=reuse, keep=keep)
 
     def follow(self, sequence: Sequence) -> Generator[Piece]:
         """The pieces of a submitted sequence, stepping the engine whenever none is ready.
 
         ModelOutputError: the model's logits leave nothing to choose; other sequences go on.
         """
-        pieces = self._follow(sequence)
-        next(pieces)  # into its `try`: from here on closing it drops the request, read or not
-        return pieces
-
-    def _follow(self, sequence: Sequence) -> Generator[Piece]:
         try:
-            yield Piece("")  # taken by `follow`
             while True:
                 while sequence.pieces:
                     yield sequence.pieces.pop(0)

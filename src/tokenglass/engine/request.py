@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
-from operator import index
 from typing import Literal
 
 from tokenglass.engine.stop import StopStrings
@@ -24,7 +23,7 @@ class Request:
 
     Generation ends with reason `stop` at one of the model's end tokens (unless `ignore_end`) or a `stop`
     string, which is not part of the text; else with `length`. ParameterError: an empty prompt or stop string,
-    ids that are no whole numbers, a negative max_tokens.
+    a negative max_tokens.
     """
 
     prompt_ids: Seq[int]
@@ -37,13 +36,6 @@ class Request:
     trace_top: int | None = None  # pieces say why, with this many candidates; None: nobody asks
 
     def __post_init__(self) -> None:
-        try:  # copies: what the caller does with its own lists afterwards changes nothing here
-            object.__setattr__(self, "prompt_ids", tuple(map(index, self.prompt_ids)))
-        except TypeError:
-            raise ParameterError("prompt_ids", "must be whole numbers, the ids of tokens") from None
-        if isinstance(self.stop, str) or not all(isinstance(text, str) for text in self.stop):
-            raise ParameterError("stop", f"must hold strings, and is {self.stop!r}")
-        object.__setattr__(self, "stop", tuple(self.stop))
         if not self.prompt_ids:
             raise ParameterError(
                 "prompt",
@@ -65,6 +57,7 @@ class Timings:
     """
 
     prompt_tokens: int
+    cached_tokens: int = 0  # of the prompt: what an earlier sequence had computed already
     output_tokens: int = 0
     forward_passes: int = 0
     submitted_s: float = 0.0  # on the clock of time.perf_counter
@@ -81,7 +74,8 @@ class Timings:
 
     @property
     def prefill_tokens_per_s(self) -> float:
-        return self.prompt_tokens / max(self.time_to_first_token_s, 1e-9)
+        """Computed prompt tokens, those from the cache not counted, over the time to the first token."""
+        return (self.prompt_tokens - self.cached_tokens) / max(self.time_to_first_token_s, 1e-9)
 
     @property
     def decode_tokens_per_s(self) -> float:
@@ -111,14 +105,28 @@ class Piece:
 
 
 class Sequence:
-    """A request as it runs. Invariant: positions [0, num_cached) of `ids` are cached, inside `pages`."""
+    """A request as it runs. Invariant: positions [0, num_cached) of `ids` are cached, inside `pages`.
 
-    def __init__(self, request: Request, *, limit: int, text: TextStream, now_s: float) -> None:
+    reuse: a sequence that ended and kept its cache, to start from; is_kept: keep this one's cache in turn.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        *,
+        limit: int,
+        text: TextStream,
+        now_s: float,
+        reuse: Sequence | None = None,
+        is_kept: bool = False,
+    ) -> None:
         self.request = request
         self.ids = list(request.prompt_ids)
         self.limit = limit  # ids may grow to this length
         self.num_cached = 0
         self.pages: list[int] = []
+        self.reuse = reuse
+        self.is_kept = is_kept
         self.text = text
         self.stop = StopStrings(request.stop)
         self.finish_reason: FinishReason | None = None
@@ -129,6 +137,15 @@ class Sequence:
     @property
     def output_ids(self) -> list[int]:
         return self.ids[len(self.request.prompt_ids) :]
+
+    def take_over(self, ended: Sequence) -> None:
+        """Takes the pages of a sequence that ended, and of its cache what both texts begin with.
+
+        The prompt's last token is computed in any case: its logits choose the answer's first.
+        """
+        shared = common_length(ended.ids[: ended.num_cached], self.ids)
+        self.num_cached = self.timings.cached_tokens = min(shared, len(self.ids) - 1)
+        self.pages, ended.pages, ended.num_cached = ended.pages, [], 0
 
     def append(self, choice: Choice, *, is_end: bool, now_s: float) -> None:
         """Takes the chosen token: grows the text, or ends the sequence. What was held back for a stop string
@@ -157,3 +174,8 @@ class Sequence:
         self.finish_reason = "length"
         self.timings.first_token_s = self.timings.finished_s = now_s
         self.pieces.append(Piece("", (), "length", self.timings, now_s))
+
+
+def common_length(a: Seq[int], b: Seq[int]) -> int:
+    """How many ids both begin with."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

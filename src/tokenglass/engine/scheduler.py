@@ -1,5 +1,5 @@
 """Who runs in the next step. Sequences wait in order, get all the pages they may need, and keep them until
-they end.
+they end; a conversation's keeps its cache after that, as long as nobody else needs the room.
 
 A step has at most `max_rows` rows: one for each sequence that is decoding, the rest for prompts, in pieces.
 Rows do not know their neighbours (docs/en/numerics.md), so none of this changes any answer.
@@ -42,10 +42,14 @@ class Scheduler:
         self.max_running = min(max_running, max_rows)
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
+        self.kept: list[Sequence] = []  # ended, with their cache; the oldest goes first when room is needed
 
-    def submit(self, request: Request) -> Sequence:
+    def submit(self, request: Request, *, reuse: Sequence | None = None, keep: bool = False) -> Sequence:
         """Queues a request. ContextFullError: no room for even one token of answer; ParameterError: an id
         that is no token.
+
+        keep: when it ends its cache stays, for one later request that names the sequence as `reuse`. That
+        changes no answer, only what has to be computed; `forget` gives the pages back.
         """
         num_prompt = len(request.prompt_ids)
         if num_prompt >= self.context_length:
@@ -61,6 +65,8 @@ class Scheduler:
             limit=limit,
             text=TextStream(self.vocabulary, at_start=not request.continues_text),
             now_s=time.perf_counter(),
+            reuse=reuse,
+            is_kept=keep,
         )
         if limit == num_prompt:
             sequence.end_empty(time.perf_counter())
@@ -115,19 +121,41 @@ class Scheduler:
         return grown
 
     def drop(self, sequence: Sequence) -> None:
-        """Ends a sequence, finished or not; its pages go back."""
+        """Ends a sequence, finished or not; its pages go back, but for those that hold what it shall keep."""
         if sequence in self.waiting:
             self.waiting.remove(sequence)
         if sequence in self.running:
             self.running.remove(sequence)
+            num_kept = pages_for(sequence.num_cached) if sequence.is_kept else 0
+            self.pool.give_back(sequence.pages[num_kept:])
+            del sequence.pages[num_kept:]
+            if num_kept:
+                self.kept.append(sequence)
+
+    def forget(self, sequence: Sequence) -> None:
+        """Gives back what an ended sequence kept."""
+        if sequence in self.kept:
+            self.kept.remove(sequence)
             self.pool.give_back(sequence.pages)
-            sequence.pages = []
+            sequence.pages, sequence.num_cached = [], 0
+
+    def make_room(self, num_pages: int, *, but: Sequence | None = None) -> bool:
+        """Whether `num_pages` are free, once kept caches (the oldest first, `but` never) had to go for it."""
+        while num_pages > self.pool.num_free and (others := [kept for kept in self.kept if kept is not but]):
+            self.forget(others[0])
+        return num_pages <= self.pool.num_free
 
     def _admit(self) -> None:
         while self.waiting and len(self.running) < self.max_running:
-            need = pages_for(self.waiting[0].limit)
-            if need > self.pool.num_free:
+            sequence = self.waiting[0]
+            ended = sequence.reuse if sequence.reuse in self.kept else None
+            need = max(0, pages_for(sequence.limit) - (len(ended.pages) if ended else 0))
+            if not self.make_room(need, but=ended):
                 return
-            sequence = self.waiting.popleft()
-            sequence.pages = self.pool.take(need)
+            self.waiting.popleft()
+            if ended:
+                self.kept.remove(ended)
+                sequence.take_over(ended)
+            sequence.reuse = None
+            sequence.pages += self.pool.take(need)
             self.running.append(sequence)
