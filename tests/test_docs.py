@@ -47,6 +47,28 @@ def test_each_page_has_the_same_headings_and_code_in_both_languages() -> None:
     assert different == []
 
 
+def quotations(text: str) -> list[tuple[str, str]]:
+    """(file, lines) of each python block that begins with `# src/…`: it claims to stand there word for word."""
+    return re.findall(r"^```python\n# (src/\S+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_quoted_code_stands_in_its_file(language: str) -> None:
+    quoted = [(page, *quotation) for page, text in pages(language).items() for quotation in quotations(text)]
+    assert quoted
+    missing = [
+        (page, file, lines)
+        for page, file, lines in quoted
+        if lines not in (ROOT / file).read_text(encoding="utf-8")
+    ]
+    assert missing == []
+
+
+def test_a_quotation_is_a_python_block_that_names_its_file() -> None:
+    text = "```python\n# src/a/b.py\n    x = 1\n```\n\n```python\n# no file\ny = 2\n```\n"
+    assert quotations(text) == [("src/a/b.py", "    x = 1\n")]
+
+
 def test_outline_sees_headings_and_code_but_not_comments_in_code() -> None:
     assert outline("# One\ntext\n```bash\n# no heading\nls\n```\n## Two\n") == [
         "#",
