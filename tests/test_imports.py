@@ -27,6 +27,7 @@ TABLE: dict[str, tuple[int, set[str]]] = {
     "sampling": (4, {"kernels", "trace"}),
     "fit": (5, {"models.config", "formats", "hub"}),
     "engine": (6, {"kernels", "formats", "models", "cache", "sampling", "tokens", "trace", "fit", "hub"}),
+    "api": (7, {"engine", "hub", "sampling", "tokens"}),  # what `import tokenglass as tg` shows
     "client": (7, {"price"}),
     "rag": (7, {"tokens"}),
     "train": (7, {"models", "tokens", "engine"}),
@@ -38,8 +39,8 @@ TABLE: dict[str, tuple[int, set[str]]] = {
 TABLE["cli"] = (11, set(TABLE))
 TABLE["__main__"] = (12, {"cli"})
 
-# The package itself (`from tokenglass import __version__`) holds the public names; it is above the engine.
-TABLE[""] = (7, {"engine", "hub", "sampling", "tokens"})
+# The package itself (`from tokenglass import __version__`) holds the public names; it is above `api`.
+TABLE[""] = (8, {"api", "engine", "hub", "sampling", "tokens"})
 USERS_OF_THE_PACKAGE = {"server", "batch", "web", "bench", "cli"}
 
 

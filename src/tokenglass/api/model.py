@@ -1,0 +1,265 @@
+"""A loaded model and what it can be asked. Open this file first.
+
+Thin on purpose: an answer is `engine.stream` (the loop, engine/loop.py), a distribution or a score is one
+forward pass (engine/stepping.py, engine/all_rows.py), tokens come from `tokens/`. Left out:
+downloads with a bar, chat history.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import weakref
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import fields
+from typing import Any, TypeAlias, TypedDict, Unpack, cast
+
+import numpy as np
+
+from tokenglass import engine as engines
+from tokenglass.api.answers import Generation, Score
+from tokenglass.api.distribution import Distribution, log_softmax
+from tokenglass.api.step import Step
+from tokenglass.api.text import Token, Tokens, places
+from tokenglass.engine import Engine, Piece, Request
+from tokenglass.engine.all_rows import all_rows
+from tokenglass.engine.load import Activations, KVType
+from tokenglass.errors import ModelOutputError, ParameterError
+from tokenglass.hub import DEFAULT_MODEL, resolve
+from tokenglass.sampling import Sampling
+from tokenglass.tokens import Vocabulary
+
+Message: TypeAlias = Mapping[str, Any]
+Prompt: TypeAlias = str | Tokens | Sequence[int] | Sequence[Message]
+MAX_TOKENS = 256  # of an answer, where nothing is said; the same as on the command line
+
+
+class Settings(TypedDict, total=False):
+    """The fields of `Sampling`, as keywords."""
+
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    typical_p: float | None
+    repetition_penalty: float | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    logit_bias: Mapping[int, float] | None
+    seed: int | None
+
+
+def load(
+    name_or_path: str | os.PathLike[str] = DEFAULT_MODEL,
+    *,
+    num_threads: int | None = None,
+    activations: Activations = "int8",
+    kv: KVType = "f16",
+    context_length: int | None = None,
+) -> LanguageModel:
+    """The model of a .gguf file, or one known by name, which is fetched when it is not there yet.
+
+    Options as in `engine.load`. ModelNotFoundError, DownloadError, ModelFileError, ParameterError.
+
+    import tokenglass as tg
+    model = tg.load("smollm2-135m-instruct")
+    str(model.generate("The capital of France is", max_tokens=2))    # ' Paris.'
+    """
+    path = resolve(name_or_path)
+    engine = engines.load(
+        path, num_threads=num_threads, activations=activations, kv=kv, context_length=context_length
+    )
+    return LanguageModel(engine, path.stem)
+
+
+class LanguageModel:
+    """A model in memory. Not for two threads at once; several streams may be open in one.
+
+    A `prompt` is one of: text, which the answer continues as it stands; a list of messages, which go through
+    the model's chat template; token ids or `Tokens`. Every question may raise ParameterError (an empty
+    prompt, a setting out of range), ContextFullError, and ChatTemplateError for messages.
+    """
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self.engine = engine
+        self.name = name
+        self._steps: weakref.WeakSet[Step] = weakref.WeakSet()
+
+    @property
+    def context_length(self) -> int:
+        """Prompt and answer together may have this many tokens."""
+        return self.engine.context_length
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.engine.tokenizer.vocabulary
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int | None = MAX_TOKENS,
+        stop: str | Iterable[str] = (),
+        use_cache: bool = True,
+        sampling: Sampling | None = None,
+        **settings: Unpack[Settings],
+    ) -> Generation:
+        """The whole answer. max_tokens None: as far as the window goes; stop: end before any of these texts;
+        use_cache False: compute the whole text again for every token, like the first loop in a book;
+        settings: the fields of `Sampling` (or give a `sampling`). The default is the best token each time.
+
+        model.generate("The capital of France is", max_tokens=8).ids
+        # (7042, 30, 198, 198, 504, 1797, 1918, 553)
+        """
+        request = self._request(prompt, max_tokens, stop, use_cache, sampling, settings)
+        pieces = list(self._read(request))
+        return Generation(
+            text="".join(piece.text for piece in pieces),
+            ids=tuple(token_id for piece in pieces for token_id in piece.token_ids),
+            finish_reason=pieces[-1].finish_reason or "stop",
+            prompt_ids=tuple(request.prompt_ids),
+            sampling=request.sampling,
+            timings=pieces[-1].timings,
+        )
+
+    def stream(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int | None = MAX_TOKENS,
+        stop: str | Iterable[str] = (),
+        use_cache: bool = True,
+        sampling: Sampling | None = None,
+        **settings: Unpack[Settings],
+    ) -> Generator[Piece]:
+        """The answer piece by piece, arguments as for `generate`: each has `.text` (whole characters, maybe
+        none yet) and `.token_ids`; the last one has a `.finish_reason`. Leaving the loop ends the answer.
+
+        for piece in model.stream("Once upon a time"): print(piece.text, end="", flush=True)
+        """
+        return self._read(self._request(prompt, max_tokens, stop, use_cache, sampling, settings))
+
+    def next(self, prompt: Prompt, top: int = 20) -> Distribution:
+        """What could come next: logits [vocab], probabilities, entropy; `top` tokens of it are printed.
+
+        model.next("The capital of France is").top(1)    # [TokenProbability(rank=1, id=7042, …)]
+        """
+        with closing(Step(self.engine, self._prompt_ids(prompt)[0])) as step:
+            return step.next(top)
+
+    def step(self, prompt: Prompt, *, sampling: Sampling | None = None, **settings: Unpack[Settings]) -> Step:
+        """The prompt, to continue one token at a time by hand; the settings are what `Step.draw` uses."""
+        step = Step(self.engine, self._prompt_ids(prompt)[0], sampling=sampling_of(sampling, settings))
+        self._steps.add(step)
+        return step
+
+    def score(self, text: str | Tokens | Sequence[int]) -> Score:
+        """How likely the text is: the log-probability of each token given those before it. Costs one
+        prefill, 32 rows at a time. ParameterError: fewer than two tokens.
+
+        model.score("The cat sat on the mat.").perplexity
+        """
+        tokens = self.tokenize(text) if isinstance(text, str) else self._tokens("", self._prompt_ids(text)[0])
+        ids = np.array(tokens.ids, np.int64)
+        if len(ids) < 2:
+            raise ParameterError("text", f"has {len(ids)} tokens; a score needs at least two")
+        logprobs = np.full(len(ids), np.nan)
+        for start, scores in all_rows(self.engine, tokens.ids):
+            logits = scores.numpy()
+            targets = ids[start + 1 : start + 1 + len(logits)]
+            rows = log_softmax(logits[: len(targets)])
+            logprobs[start + 1 : start + 1 + len(targets)] = rows[np.arange(len(targets)), targets]
+        if np.isnan(logprobs[1:]).any():
+            raise ModelOutputError(int(np.flatnonzero(np.isnan(logprobs[1:]))[0]) + 1)
+        return Score(tokens, logprobs)
+
+    def tokenize(self, text: str, *, bos: bool | None = None, control: bool = False) -> Tokens:
+        """The tokens of a text: ids, bytes, pieces, places. bos, control: as for `Tokenizer.encode`.
+
+        model.tokenize("Hello world").ids       # (19556, 905)
+        """
+        return self._tokens(text, self.engine.tokenizer.encode(text, bos=bos, control=control))
+
+    def detokenize(self, ids: Iterable[int], *, show_control: bool = False) -> str:
+        """The text of ids; bytes that are no UTF-8 become U+FFFD. IndexError: no such id."""
+        return self.engine.tokenizer.decode(ids, show_control=show_control)
+
+    def __repr__(self) -> str:
+        return (
+            f"LanguageModel({self.name!r}, {self.vocabulary.num_tokens} tokens, window {self.context_length})"
+        )
+
+    def _request(
+        self,
+        prompt: Prompt,
+        max_tokens: int | None,
+        stop: str | Iterable[str],
+        use_cache: bool,
+        sampling: Sampling | None,
+        settings: Settings,
+    ) -> Request:
+        ids, is_chat = self._prompt_ids(prompt)
+        return Request(
+            prompt_ids=ids,
+            sampling=sampling_of(sampling, settings),
+            max_tokens=max_tokens,
+            stop=(stop,) if isinstance(stop, str) else tuple(stop),
+            continues_text=not is_chat,
+            use_cache=use_cache,
+        )
+
+    def _read(self, request: Request) -> Generator[Piece]:
+        pieces = self.engine.stream(request)
+        try:
+            while True:
+                for step in self._steps:
+                    step.close()  # a request would wait for its pages for ever; it computes them again
+                piece = next(pieces, None)
+                if piece is None:
+                    return
+                yield piece
+        finally:
+            pieces.close()
+
+    def _prompt_ids(self, prompt: Prompt) -> tuple[list[int], bool]:
+        """The ids of a prompt, and whether it is a chat."""
+        if isinstance(prompt, str):
+            return self.engine.tokenizer.encode(prompt), False
+        if isinstance(prompt, Tokens):
+            return list(prompt.ids), False
+        items = list(prompt)
+        if items and all(isinstance(item, Mapping) for item in items):
+            return self.engine.tokenizer.encode_chat(cast(list[Message], items)), True
+        if all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in items):
+            return [int(item) for item in cast(list[int], items)], False
+        raise ParameterError("prompt", "must be text, a list of messages, or a list of token ids")
+
+    def _tokens(self, text: str, ids: Sequence[int]) -> Tokens:
+        vocabulary = self.vocabulary
+        raw = [vocabulary.token_bytes(token_id) for token_id in ids]
+        spans = places(text, raw)
+        if None in spans:  # a token that is not in the text, such as BOS, before it
+            is_control = [vocabulary.is_control(token_id) for token_id in ids]
+            spans = places(text, [None if c else b for c, b in zip(is_control, raw, strict=True)])
+        return Tokens(
+            text, [Token(i, b, *(span or (None, None))) for i, b, span in zip(ids, raw, spans, strict=True)]
+        )
+
+
+def sampling_of(sampling: Sampling | None, settings: Settings) -> Sampling:
+    """The settings to use. ParameterError: an unknown name, or both forms at once."""
+    known = [field.name for field in fields(Sampling)]
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise ParameterError(
+                name,
+                "is no setting",
+                remedy=f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known)}",
+            )
+    if sampling is None:
+        return Sampling(**cast(dict[str, Any], settings))
+    if settings:
+        raise ParameterError("sampling", f"is given, and {next(iter(settings))} too: put all settings in one")
+    return sampling
