@@ -17,7 +17,9 @@ from tokenglass.hub.catalogue import Entry
 @pytest.fixture(autouse=True)
 def own_pip_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
-        if name.upper().startswith(("PIP_", "TOKENGLASS_", "HF_HUB_")) or name.lower().endswith("_proxy"):
+        if name.upper().startswith(("PIP_", "TOKENGLASS_", "HF_", "MODELSCOPE_")) or name.lower().endswith(
+            "_proxy"
+        ):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -43,7 +45,7 @@ def store(tmp_path: Path) -> Path:
 
 def leftovers(store: Path) -> list[str]:
     """Whatever a pull left in the store beside published files and locks."""
-    return [path.name for path in (store / ".pulls").glob("*") if path.suffix != ".lock"]
+    return [path.name for path in (store / ".pulls").glob("*") if path.suffix not in (".lock", ".json")]
 
 
 @pytest.fixture

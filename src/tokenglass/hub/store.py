@@ -2,10 +2,13 @@
 
     models/
       smollm2-135m-instruct-q4_1.gguf             published: checked, synced, renamed
+      bert-base-chinese/                          a model of several files: the folder is renamed as one
       my-own.gguf                                 put here by the user, found by its name `my-own`
       .pulls/
         smollm2-135m-instruct-q4_1.gguf.lock      empty, never removed; what counts is the system's lock on it
         smollm2-135m-instruct-q4_1.gguf.x8f2k1/   one pull's workplace, removed by that pull or the next
+        smollm2-135m-instruct-q4_1.gguf.json      where the files came from, their lengths and checksums
+        partial.qwen3-0.6b-q8_0.gguf/             what a download that broke off had brought, by checksum
 
 The operating system drops a lock when its process dies, however it dies, so a killed pull blocks nobody.
 Functions here let `OSError` pass; `disk_errors`, around a whole pull, makes it a `DownloadError`.
@@ -15,12 +18,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
+import json
 import os
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tokenglass.errors import DownloadError
@@ -108,10 +114,78 @@ def check_space(store: Path, needed_bytes: int) -> None:
 
 
 def publish(part: Path, target: Path) -> None:
-    """Gives a synced file its final name in one step: after a power cut it is there whole or not at all."""
+    """Gives a synced file or folder its final name in one step: after a power cut it is whole or not there.
+
+    An older folder steps aside into the workplace first: no system replaces a folder with things in it.
+    """
+    if part.is_dir() and target.is_dir():
+        os.replace(target, part.parent / "old")
     os.replace(part, target)
+    _sync_folder(target.parent)
+
+
+def partial_folder(store: Path, name: str) -> Path:
+    """Where an unfinished download of `name` waits to be continued; it may not exist."""
+    return _pulls_folder(store) / f"partial.{name}"
+
+
+def sha256_of(path: Path) -> str:
+    """The file's SHA-256 in hexadecimal; about 0.1 s for 100 MB."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- receipts: what a pull brought, so that it can be checked again without a network ---
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Where a stored model came from (`source`, `address`), and `files`: name -> (length, sha256)."""
+
+    source: str
+    address: str
+    files: dict[str, tuple[int, str]]
+
+
+def write_receipt(store: Path, name: str, receipt: Receipt) -> None:
+    """Keeps the receipt of the stored model `name`; needs its lock."""
+    path = _pulls_folder(store) / f"{name}.json"
+    draft = path.with_suffix(".json.new")
+    draft.write_text(json.dumps(asdict(receipt)), encoding="utf-8")
+    os.replace(draft, path)
+
+
+def read_receipt(store: Path, name: str) -> Receipt | None:
+    """The receipt of `name`; None when there is none, or none that can be read."""
+    try:
+        data = json.loads((_pulls_folder(store) / f"{name}.json").read_bytes())
+        files = {str(key): (int(value[0]), str(value[1])) for key, value in data["files"].items()}
+        return Receipt(str(data["source"]), str(data["address"]), files)
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+        return None
+
+
+def remove(store: Path, name: str) -> None:
+    """Removes the stored file or folder `name`, what is left of its pulls, and nothing else.
+
+    A link is removed, not what it points to. Needs the lock of `name`. OSError: it could not be removed.
+    """
+    assert name == os.path.basename(name)
+    assert name not in ("", ".", "..", ".pulls")
+    target = store / name
+    if target.is_dir() and not target.is_symlink():
+        doomed = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=_pulls_folder(store)))
+        os.replace(target, doomed / "old")  # gone in one step; then its files
+        shutil.rmtree(doomed)
+    else:
+        target.unlink(missing_ok=True)
+    shutil.rmtree(partial_folder(store, name), ignore_errors=True)
+    (_pulls_folder(store) / f"{name}.json").unlink(missing_ok=True)
+
+
+def _sync_folder(path: Path) -> None:
     if sys.platform != "win32":
-        folder = os.open(target.parent, os.O_RDONLY)
+        folder = os.open(path, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:

@@ -9,7 +9,7 @@ import pytest
 from tests.hub.fake_index import CONTENT, WHEEL_NAME, entry_for, write_wheel
 from tokenglass.errors import DownloadError
 from tokenglass.hub.progress import ignore
-from tokenglass.hub.sources import condense, unpack
+from tokenglass.hub.wheel import condense, unpack
 
 RETRY = (
     "WARNING: Retrying (Retry(total=4, connect=None, read=None, redirect=None, status=None)) after "
