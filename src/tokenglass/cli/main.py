@@ -20,6 +20,7 @@ from tokenglass.errors import TokenglassError, UsageError
 
 VERBS = {
     "run": "answer a prompt, or continue a text, with a model on this machine",
+    "tokens": "a text as a model sees it: its tokens, their bytes, and what they cost",
     "bench": "measure this machine: tokens per second and the share of what memory allows",
     "notes": "what was run and measured here: kept on this machine, sent nowhere",
 }
