@@ -86,9 +86,12 @@ class Stepper:
         """The token that the sampling settings give here, as `Engine.stream` would; nothing is taken.
 
         The same each time: a draw is a function of seed and position. `num_shown`: with reasons, and this
-        many candidates.
+        many candidates. ModelOutputError: there is nothing to choose.
         """
-        return choose_row(self.scores(), 0, Draw(self.sampling, self.ids, self.num_prompt, num_shown))
+        choice = choose_row(self.scores(), 0, Draw(self.sampling, self.ids, self.num_prompt, num_shown))
+        if choice.error is not None:
+            raise choice.error
+        return choice
 
     def take(self, token_id: int) -> None:
         """Appends a token, any token of the vocabulary. ParameterError: no such token, or no room."""
