@@ -13,6 +13,7 @@ from tests.support.tiny_llama import TinyLlama, write_tiny_llama
 from tokenglass import kernels
 from tokenglass.cache.pages import pages_for
 from tokenglass.errors import ModelFileError
+from tokenglass.formats import GGUFFile
 from tokenglass.kernels import reference
 from tokenglass.models.batch import Batch, Slice
 
@@ -90,6 +91,17 @@ def test_types_without_a_kernel_are_said_and_stay_close(tmp_path: Path) -> None:
     assert np.abs(a - b).max() < 0.2 * np.abs(a).max()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [np.nan, 1e30])
+def test_broken_weights_without_a_kernel_make_broken_logits_and_no_warnings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: float
+) -> None:
+    path = write_tiny_llama(tmp_path / "q.gguf", weight_type="Q5_1")
+    floats = GGUFFile.floats
+    monkeypatch.setattr(GGUFFile, "floats", lambda file, name: np.full_like(floats(file, name), value))
+    assert not np.isfinite(all_logits(bind(path), IDS[:3])).any()
+
+
 @pytest.mark.parametrize(
     ("key", "value", "named"),
     [
@@ -98,6 +110,7 @@ def test_types_without_a_kernel_are_said_and_stay_close(tmp_path: Path) -> None:
         ("llama.block_count", 3, "blk.2"),
         ("llama.block_count", 1 << 30, "block_count"),
         ("llama.feed_forward_length", 128, "ffn_gate"),
+        ("llama.feed_forward_length", 1 << 20, "ffn_gate"),  # at once: 6 GB of buffers are never made
         ("llama.context_length", 0, "context_length"),
         ("llama.rope.freq_base", float("nan"), "freq_base"),
         ("llama.rope.dimension_count", 8, "dimension_count"),

@@ -53,6 +53,7 @@ class Llama:
 
     def __init__(self, weights: Weights, *, space: Space, vocab: int) -> None:
         config = read_config(weights.file)
+        check_sizes(weights, config)
         k = weights.ops
         self.config = config
         self.ops = k
@@ -97,6 +98,15 @@ class Llama:
         """Every product of a step, in order: together the weights one decoded token must read."""
         layers = [(layer.qkv, layer.attention_out, layer.gate_up, layer.down) for layer in self.layers]
         return [product for layer in layers for product in layer] + [self.head]
+
+
+def check_sizes(weights: Weights, config: DecoderConfig) -> None:
+    """Before anything is sized by the counts, the first block vouches for them: metadata costs a hostile file
+    nothing, tensors cost it bytes.
+    """
+    heads, kv_heads = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+    for name, rows in (("attn_q", heads), ("attn_k", kv_heads), ("ffn_gate", config.ffn)):
+        weights.checked(f"blk.0.{name}.weight", (rows, config.hidden))
 
 
 def bind_layer(

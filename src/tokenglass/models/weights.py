@@ -49,9 +49,20 @@ class Weights:
         """Whether the file has this tensor."""
         return name in self.file.tensors
 
+    def checked(self, name: str, shape: tuple[int, ...]) -> TensorInfo:
+        """Where this tensor lies. ModelFileError: it is missing or has another shape."""
+        info = self.file.tensors.get(name)
+        if info is None:
+            raise ModelFileError(self.file.path, f"tensor {name}", "is missing")
+        if info.shape != shape:
+            raise ModelFileError(
+                self.file.path, f"tensor {name}", f"has shape {list(info.shape)}, expected {list(shape)}"
+            )
+        return info
+
     def vector(self, name: str, length: int) -> NDArray[np.float32]:
         """A small tensor as float32 [length]."""
-        self._checked(name, (length,))
+        self.checked(name, (length,))
         return self.file.floats(name)
 
     def table(self, name: str, cols: int, vocab: int) -> kernels.Matrix:
@@ -65,7 +76,7 @@ class Weights:
         self, name: str, rows: int, cols: int, *, order: NDArray[np.int32] | None = None
     ) -> kernels.Matrix:
         """Packed weights [rows, cols]; order[i] is the file's row that becomes row i."""
-        info = self._checked(name, (rows, cols))
+        info = self.checked(name, (rows, cols))
         type_name, raw = info.type.name, self.file.raw(name)
         if not self.ops.has_panels(type_name):
             self.converted[type_name] = self.converted.get(type_name, 0) + 1
@@ -103,27 +114,18 @@ class Weights:
             for t, n in self.converted.items()
         ]
 
-    def _checked(self, name: str, shape: tuple[int, ...]) -> TensorInfo:
-        info = self.file.tensors.get(name)
-        if info is None:
-            raise ModelFileError(self.file.path, f"tensor {name}", "is missing")
-        if info.shape != shape:
-            raise ModelFileError(
-                self.file.path, f"tensor {name}", f"has shape {list(info.shape)}, expected {list(shape)}"
-            )
-        return info
-
 
 def to_q8_0(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Q8_0 blocks of float32 [rows, cols]: per 32 columns a float16 scale (largest / 127) and 32 int8,
     nearest, ties to even.
     """
     groups = values.reshape(-1, 32)
-    scale = (np.abs(groups).max(axis=1) / np.float32(127)).astype(np.float16)
-    divisor = np.where(scale > 0, scale, np.float16(1)).astype(np.float32)[:, None]
     blocks = np.empty((len(groups), 34), np.uint8)
-    blocks[:, :2] = scale[:, None].view(np.uint8)
-    blocks[:, 2:] = np.clip(np.rint(groups / divisor), -127, 127).astype(np.int8).view(np.uint8)
+    with np.errstate(over="ignore", invalid="ignore"):  # the logits will tell, not numpy
+        scale = (np.abs(groups).max(axis=1) / np.float32(127)).astype(np.float16)
+        divisor = np.where(scale > 0, scale, np.float16(1)).astype(np.float32)[:, None]
+        blocks[:, :2] = scale[:, None].view(np.uint8)
+        blocks[:, 2:] = np.clip(np.rint(groups / divisor), -127, 127).astype(np.int8).view(np.uint8)
     return blocks.reshape(-1)
 
 
