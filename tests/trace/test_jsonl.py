@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,42 @@ def test_a_broken_trace_is_refused_with_its_line(tmp_path: Path, text: str, said
         read_trace(path)
     with pytest.raises(UsageError, match="No such file"):
         read_trace(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("event", "step_s", "\x1b[2J"),
+        ("event", "step_s", float("nan")),
+        ("event", "index", True),
+        ("event", "kv_bytes", 10**400),
+        ("event", "token_bytes", "!"),
+        ("event", "top_bytes", []),
+        ("event", "finish_reason", 3),
+        ("event", "novel", 1),
+        ("decision", "token_id", 1.5),
+        ("decision", "entropy", float("inf")),
+        ("decision", "stages", [{"name": 1, "setting": 1.0, "survivors": 1, "mass": 1.0}]),
+        ("decision", "top", 7),
+    ],
+)
+def test_a_value_that_no_run_writes_is_refused(
+    tmp_path: Path, tiny_model_path: Path, part: str, name: str, value: object
+) -> None:
+    path = tmp_path / "t.jsonl"
+    store(path, Sampling(seed=1), traced(tiny_model_path, Sampling(seed=1), num_tokens=2))
+    *first, last = path.read_text(encoding="utf-8").splitlines()
+    record = json.loads(last)
+    (record if part == "event" else record["decision"])[name] = value
+    if name == "top_bytes":
+        record[name] = ["AA=="]
+    path.write_text("\n".join([*first, json.dumps(record)]), encoding="utf-8")
+    with pytest.raises(UsageError, match="line 3: not a token event"):
+        read_trace(path)
+
+
+def test_json_that_never_ends_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(UsageError, match="line 1"):
+        read_trace(path)

@@ -21,7 +21,10 @@ from tokenglass.errors import TokenglassError, UsageError
 VERBS = {
     "run": "answer a prompt, or continue a text, with a model on this machine",
     "tokens": "a text as a model sees it: its tokens, their bytes, and what they cost",
+    "chat": "talk with a model, turn by turn",
     "bench": "measure this machine: tokens per second and the share of what memory allows",
+    "replay": "run a stored trace again and check every token, or show it",
+    "presets": "sampling settings for four kinds of text, and why",
     "notes": "what was run and measured here: kept on this machine, sent nowhere",
 }
 
@@ -62,7 +65,8 @@ def dispatch(arguments: list[str]) -> int:
 
 def usage() -> str:
     """The overview that `tokenglass --help` prints."""
-    lines = [f"  {verb:7}{t(what)}" for verb, what in VERBS.items()]
+    width = max(map(len, VERBS)) + 2
+    lines = [f"  {verb:{width}}{t(what)}" for verb, what in VERBS.items()]
     return "\n".join(
         [
             t("usage: tokenglass COMMAND [options]"),

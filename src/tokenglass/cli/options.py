@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from tokenglass.cli.parser import Parser
+from tokenglass.cli.sampling_options import add_sampling, sampling_of
 from tokenglass.errors import ParameterError
 from tokenglass.hub import DEFAULT_MODEL
+from tokenglass.sampling import Sampling
+from tokenglass.sampling.params import check_integer
 
 MAX_TOKENS = 256
+TRACE_TOP = 5
 EPILOG = (
     "The answer goes to stdout, everything else to stderr. At temperature 0 the answer is always the same."
 )
@@ -25,16 +30,21 @@ class RunOptions:
     model: str
     raw: bool
     system: str | None
-    temperature: float
-    top_k: int
-    top_p: float
-    seed: int | None
+    preset: str | None
+    sampling: Sampling
+    seed: int | None  # as it was given; `sampling` has the one that is used
+    answers: int
     max_tokens: int
     stop: tuple[str, ...]
     context: int | None
     threads: int | None
     activations: Literal["int8", "f32"]
     kv: Literal["f16", "f32"]
+    use_cache: bool
+    trace: bool
+    trace_file: Path | None
+    trace_top: int | None  # None: nobody asks why
+    slow: float | None  # tokens per second
     json: bool
     verbose: bool
     with_prompts: bool
@@ -42,12 +52,29 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.raw and self.system is not None:
             raise ParameterError("--system", "is for chat, and --raw continues the text as it is")
+        check_integer("answers", self.answers, 1, 1000)
+        if self.answers > 1 and self.trace_file:
+            raise ParameterError("--trace-file", "holds one answer", remedy="Leave out -n")
+        if self.answers > 1 and self.slow:
+            raise ParameterError("--slow", "is for watching one answer", remedy="Leave out -n")
+        if self.trace_top is not None and not (self.trace or self.trace_file):
+            raise ParameterError("--trace-top", "shows nothing without --trace or --trace-file")
+
+    @property
+    def has_idle_cuts(self) -> bool:
+        """Whether something was asked that has an effect only where tokens are drawn."""
+        sampling = self.sampling
+        cuts = (sampling.top_k, sampling.top_p, sampling.min_p, sampling.typical_p)
+        return cuts != (0, 1.0, 0.0, 1.0) or self.seed is not None
 
     @classmethod
     def read(cls, arguments: list[str]) -> RunOptions:
         """The options of a command line. UsageError: one that is unknown or has no fitting value."""
         values = run_parser().values(arguments)
-        return cls(**{**values, "stop": tuple(values["stop"])})
+        values |= {"stop": tuple(values["stop"]), "sampling": sampling_of(values)}
+        if values["trace_top"] is None and (values["trace"] or values["trace_file"]):
+            values["trace_top"] = TRACE_TOP
+        return cls(**{name: value for name, value in values.items() if name in cls.__dataclass_fields__})
 
 
 def run_parser() -> Parser:
@@ -62,30 +89,7 @@ def run_parser() -> Parser:
     add("-m", "--model", default=DEFAULT_MODEL, help="path of a .gguf file, or a name (default: %(default)s)")
     add("--raw", action="store_true", help="continue the text as it is, without the model's chat template")
     add("--system", type=utf8, metavar="TEXT", help="what the model is told before the prompt")
-    choice = parser.add_argument_group("how each token is chosen")
-    add = choice.add_argument
-    add(
-        "--temperature",
-        type=float,
-        default=0.0,
-        metavar="T",
-        help="0 takes the best token (default); 0.7 varies",
-    )
-    add(
-        "--top-k",
-        type=int,
-        default=0,
-        metavar="K",
-        help="choose among the K best tokens; 0: among all (default)",
-    )
-    add(
-        "--top-p",
-        type=float,
-        default=1.0,
-        metavar="P",
-        help="among the best that reach this sum; 1: all (default)",
-    )
-    add("--seed", type=int, metavar="N", help="the same seed gives the same answer; drawn when not given")
+    add_sampling(parser)
     end = parser.add_argument_group("where the answer ends")
     add = end.add_argument
     add(
@@ -103,6 +107,13 @@ def run_parser() -> Parser:
         metavar="TEXT",
         help="end before this text; may be given again",
     )
+    add("-n", "--answers", type=int, default=1, metavar="N", help="N answers side by side: seed, seed+1, …")
+    watch = parser.add_argument_group("how it is watched")
+    add = watch.add_argument
+    add("--trace", action="store_true", help="each step on stderr: candidates, probabilities, stages, times")
+    add("--trace-file", type=Path, metavar="FILE", help="each step as a line of JSON (tokenglass replay)")
+    add("--trace-top", type=int, metavar="N", help="candidates that a step shows (default: 5)")
+    add("--slow", type=rate, metavar="N/s", help="at most N tokens per second; space pauses, q ends")
     machine = parser.add_argument_group("how it runs")
     add = machine.add_argument
     add(
@@ -119,10 +130,27 @@ def run_parser() -> Parser:
         default="f16",
         help="type of the cached keys and values (default: f16)",
     )
+    add(
+        "--no-cache",
+        action="store_false",
+        dest="use_cache",
+        help="the naive loop: every step computes the whole text again; same answer, much slower",
+    )
     add("--json", action="store_true", help="one JSON object at the end, with all settings and timings")
     add("-v", "--verbose", action="store_true", help="also say when the run could not be noted")
     add("--with-prompts", action="store_true", help="keep the prompt in the local notes (tokenglass notes)")
     return parser
+
+
+def rate(argument: str) -> float:
+    """`2/s`, or just `2`, as tokens per second."""
+    try:
+        tokens_per_s = float(argument.removesuffix("/s"))
+    except ValueError:
+        tokens_per_s = 0.0
+    if not 0.001 <= tokens_per_s <= 1000:
+        raise argparse.ArgumentTypeError(f"must be a rate from 0.001/s to 1000/s, like 2/s, not {argument!r}")
+    return tokens_per_s
 
 
 def utf8(argument: str) -> str:

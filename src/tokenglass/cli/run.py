@@ -1,13 +1,13 @@
 """`tokenglass run`: a prompt in, the answer out, token by token. The first file of the walk.
 
 Next: `engine/loop.py`, where `stream` steps the model. Left out here: the options (`options.py`), how the
-prompt becomes ids (`prompt.py`), the line at the end (`summary.py`).
+prompt becomes ids (`prompt.py`), who looks at the pieces as they pass (`watch.py`), several answers
+(`side_by_side.py`), the line at the end (`summary.py`).
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from tokenglass.cli.errors import translated
 from tokenglass.cli.journal import note_run
@@ -16,12 +16,14 @@ from tokenglass.cli.options import RunOptions
 from tokenglass.cli.output import say, write
 from tokenglass.cli.progress import download_progress
 from tokenglass.cli.prompt import encode_prompt, is_chat, read_prompt
+from tokenglass.cli.record import settings
 from tokenglass.cli.scripts import script_hint
+from tokenglass.cli.side_by_side import run_side_by_side
 from tokenglass.cli.summary import Answer
+from tokenglass.cli.watch import is_one_stream, watching
 from tokenglass.engine import Engine, Piece, Request, load
 from tokenglass.errors import TokenglassError
 from tokenglass.hub import resolve
-from tokenglass.sampling import Sampling
 
 INTERRUPTED = 130
 
@@ -40,18 +42,24 @@ def main(arguments: list[str]) -> int:
         context_length=options.context,
     )
     request = ask(engine, options, text)
+    if options.answers > 1:
+        return run_side_by_side(engine, options, request, path, text)
 
+    is_live = not options.json and not (options.trace and is_one_stream())
     pieces: list[Piece] = []
     status = 0
     try:
-        for piece in engine.stream(request):
-            pieces.append(piece)
-            if not options.json:
-                write(piece.text)
+        with watching(engine, request, options, path) as watch:
+            for piece in engine.stream(request):
+                pieces.append(piece)
+                if is_live:
+                    write(piece.text)
+                if not watch.saw(piece):
+                    break
     except KeyboardInterrupt:
         status = INTERRUPTED
     except TokenglassError:
-        if pieces and not options.json:
+        if pieces and is_live:
             write("\n")  # the error gets a line of its own
         raise
 
@@ -60,8 +68,8 @@ def main(arguments: list[str]) -> int:
         record = answer.record(settings(engine, options, request))
         write(json.dumps({"model": path.name, **record}, ensure_ascii=False) + "\n")
     else:
-        if not answer.text.endswith("\n"):
-            write("\n")
+        rest = "" if is_live else answer.text
+        write(rest if answer.text.endswith("\n") else rest + "\n")
         say(answer.line())
     note_run(path.name, answer, request, text, options)
     return status
@@ -73,12 +81,12 @@ def ask(engine: Engine, options: RunOptions, text: str) -> Request:
     chat = is_chat(tokenizer, raw=options.raw, system=options.system)
     request = Request(
         prompt_ids=encode_prompt(tokenizer, text, chat=chat, system=options.system),
-        sampling=Sampling(
-            temperature=options.temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed
-        ),
+        sampling=options.sampling,
         max_tokens=options.max_tokens,
         stop=options.stop,
         continues_text=not chat,
+        use_cache=options.use_cache,
+        trace_top=options.trace_top,
     )
     for note in notes(engine, options, text, chat=chat):
         say(note)
@@ -93,25 +101,6 @@ def notes(engine: Engine, options: RunOptions, text: str, *, chat: bool) -> list
         else t("raw text, no chat template")
     )
     hints = [script_hint(engine.tokenizer, text)]
-    if options.temperature == 0 and (options.top_k or options.top_p < 1 or options.seed is not None):
+    if options.sampling.temperature == 0 and options.has_idle_cuts:
         hints.append(t("--top-k, --top-p and --seed change nothing at temperature 0: add --temperature 0.7"))
     return [form, *map(translated, engine.model.notes), *filter(None, hints)]
-
-
-def settings(engine: Engine, options: RunOptions, request: Request) -> dict[str, Any]:
-    """Every setting as it was really used, defaults and drawn seed included."""
-    return {
-        "chat": is_chat(engine.tokenizer, raw=options.raw, system=options.system),
-        "system": options.system,
-        "temperature": request.sampling.temperature,
-        "top_k": request.sampling.top_k,
-        "top_p": request.sampling.top_p,
-        "seed": request.sampling.seed,
-        "max_tokens": request.max_tokens,
-        "stop": list(request.stop),
-        "context_length": engine.context_length,
-        "num_threads": engine.model.cpu.num_threads,
-        "isa": engine.model.cpu.isa,
-        "activations": options.activations,
-        "kv": options.kv,
-    }

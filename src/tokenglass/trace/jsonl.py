@@ -10,7 +10,7 @@ import base64
 import json
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -53,7 +53,7 @@ def read_trace(path: Path | str) -> tuple[dict[str, Any], list[TokenEvent]]:
     for number, record in enumerate(records[1:], start=2):
         try:
             events.append(_event(record))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise UsageError(f"{path}, line {number}: not a token event ({error!r})") from None
     return records[0], events
 
@@ -61,13 +61,36 @@ def read_trace(path: Path | str) -> tuple[dict[str, Any], list[TokenEvent]]:
 def _event(record: dict[str, Any]) -> TokenEvent:
     values = dict(record)
     decision = dict(values.pop("decision"))
-    decision["stages"] = tuple(Stage(**stage) for stage in decision["stages"])
-    decision["top"] = tuple(Candidate(**candidate) for candidate in decision["top"])
-    if decision["logp"] is None:
+    decision["stages"] = tuple(Stage(**_checked(Stage, stage)) for stage in decision["stages"])
+    decision["top"] = tuple(Candidate(**_checked(Candidate, candidate)) for candidate in decision["top"])
+    is_banned = decision["logp"] is None
+    decision = _checked(Decision, decision | ({"logp": 0.0} if is_banned else {}))
+    if is_banned:
         decision["logp"] = -math.inf
     values["token_bytes"] = base64.b64decode(values["token_bytes"], validate=True)
     values["top_bytes"] = tuple(base64.b64decode(raw, validate=True) for raw in values.get("top_bytes", ()))
-    return TokenEvent(decision=Decision(**decision), **values)
+    if len(values["top_bytes"]) not in (0, len(decision["top"])):
+        raise ValueError("top_bytes has not one entry for each candidate")
+    return TokenEvent(decision=Decision(**decision), **_checked(TokenEvent, values))
+
+
+# What a field may hold, by its annotation; others are made above. A file is not trusted to keep to them.
+KINDS: dict[str, tuple[type, ...]] = {
+    "int": (int,), "float": (int, float), "str": (str,), "bytes": (bytes,), "str | None": (str, type(None)),
+}  # fmt: skip
+
+
+def _checked(record: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+    """`values` for the fields of a record. TypeError: one of another kind; ValueError: no usable number."""
+    for field in fields(record):
+        value, kinds = values.get(field.name), KINDS.get(str(field.type))
+        if field.name not in values or kinds is None:
+            continue
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise TypeError(f"{field.name} is no {field.type}")
+        if isinstance(value, int | float) and not abs(value) < 1e300:
+            raise ValueError(f"{field.name} is out of range")
+    return values
 
 
 def _base64(raw: bytes) -> str:
@@ -78,7 +101,7 @@ def _records(path: Path | str, lines: Iterable[str]) -> Iterator[dict[str, Any]]
     for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise UsageError(f"{path}, line {number}: not JSON; the file may be cut") from None
         if not isinstance(record, dict):
             raise UsageError(f"{path}, line {number}: not a JSON object")
