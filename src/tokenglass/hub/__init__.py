@@ -1,8 +1,24 @@
 """Names to files: `resolve("smollm2")` gives the path of a whole model file. Start at `lookup.py`."""
 
-from tokenglass.hub.catalogue import DEFAULT_MODEL
-from tokenglass.hub.lookup import pull, resolve
+from tokenglass.hub.catalogue import CATALOGUE, DEFAULT_MODEL, Entry, find
+from tokenglass.hub.lookup import pull, remove, resolve
 from tokenglass.hub.progress import Progress, Stage
-from tokenglass.hub.store import store_folder
+from tokenglass.hub.store import Receipt, read_receipt, store_folder
+from tokenglass.hub.stored import is_stored, stored_path
 
-__all__ = ["DEFAULT_MODEL", "Progress", "Stage", "pull", "resolve", "store_folder"]
+__all__ = [
+    "CATALOGUE",
+    "DEFAULT_MODEL",
+    "Entry",
+    "Progress",
+    "Receipt",
+    "Stage",
+    "find",
+    "is_stored",
+    "pull",
+    "read_receipt",
+    "remove",
+    "resolve",
+    "store_folder",
+    "stored_path",
+]

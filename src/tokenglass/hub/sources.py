@@ -102,7 +102,8 @@ def sources_for(
     hub, then the hub, then ModelScope. ParameterError: `wanted` has not got this model, or a bad setting.
     """
     endpoint = environ.get("HF_ENDPOINT", "").strip()
-    hub = Source("hub", _checked_url("HF_ENDPOINT", endpoint or HUB_URL), _token(environ))
+    hub_url = _checked_url("HF_ENDPOINT", endpoint or HUB_URL)
+    hub = Source("hub", hub_url, _token(environ) if _is_private(hub_url) else None)
     modelscope = environ.get("MODELSCOPE_ENDPOINT", "").strip() or MODELSCOPE_URL
     known = {
         "hub": hub,
@@ -212,6 +213,12 @@ def _checked_url(name: str, url: str) -> str:
     if "@" in parts.netloc:
         raise ParameterError(name, "must not hold a password", remedy="Give a token in HF_TOKEN instead")
     return url.rstrip("/")
+
+
+def _is_private(url: str) -> bool:
+    """Whether nobody on the way can read what is sent there: https, or this machine itself."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or parts.hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def _token(environ: Mapping[str, str]) -> str | None:

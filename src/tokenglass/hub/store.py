@@ -165,7 +165,7 @@ def read_receipt(store: Path, name: str) -> Receipt | None:
         return None
 
 
-def remove(store: Path, name: str) -> None:
+def remove_stored(store: Path, name: str) -> None:
     """Removes the stored file or folder `name`, what is left of its pulls, and nothing else.
 
     A link is removed, not what it points to. Needs the lock of `name`. OSError: it could not be removed.

@@ -1,0 +1,48 @@
+"""What the store holds of which model; nothing here reaches a network or changes a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tokenglass.hub.catalogue import CATALOGUE, Entry, find, is_plain
+from tokenglass.hub.store import is_whole, read_receipt, sha256_of, store_folder
+
+
+def is_stored(entry: Entry, store: Path) -> bool:
+    """Whether the store has this model, by names and lengths alone: the cheap check made at every use."""
+    if not entry.is_folder:
+        (file,) = entry.files
+        target = store / entry.stored_as
+        return target.is_file() if file.num_bytes is None else is_whole(target, file.num_bytes)
+    return all((store / entry.stored_as / file.name).is_file() for file in entry.files)
+
+
+def is_intact(entry: Entry, store: Path) -> bool:
+    """Whether every byte is as the catalogue or the receipt says; what neither knows is taken as it is."""
+    if not is_stored(entry, store):
+        return False
+    receipt = read_receipt(store, entry.stored_as)
+    for file in entry.files:
+        path = store / entry.stored_as / file.name if entry.is_folder else store / entry.stored_as
+        received = receipt.files.get(file.name) if receipt else None
+        sha256 = file.sha256 or (received[1] if received else None)
+        if received and file.num_bytes is None and not is_whole(path, received[0]):
+            return False
+        if sha256 and sha256_of(path) != sha256:
+            return False
+    return True
+
+
+def stored_path(
+    name: str, *, store: Path | None = None, catalogue: Sequence[Entry] = CATALOGUE
+) -> Path | None:
+    """Where the store keeps `name`: a file or a folder; None when it has none. Nothing is fetched."""
+    store = store or store_folder()
+    if entry := find(name, catalogue):
+        return store / entry.stored_as if is_stored(entry, store) else None
+    for file_name in (name, f"{name}.gguf"):
+        path = store / file_name
+        if is_plain(file_name) and (path.is_dir() or (path.suffix == ".gguf" and path.is_file())):
+            return path
+    return None
