@@ -63,7 +63,13 @@ class Engine:
 
         ModelOutputError: the model's logits leave nothing to choose; other sequences go on.
         """
+        pieces = self._follow(sequence)
+        next(pieces)  # into its `try`: from here on closing it drops the request, read or not
+        return pieces
+
+    def _follow(self, sequence: Sequence) -> Generator[Piece]:
         try:
+            yield Piece("")  # taken by `follow`
             while True:
                 while sequence.pieces:
                     yield sequence.pieces.pop(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
+from operator import index
 from typing import Literal
 
 from tokenglass.engine.stop import StopStrings
@@ -23,7 +24,7 @@ class Request:
 
     Generation ends with reason `stop` at one of the model's end tokens (unless `ignore_end`) or a `stop`
     string, which is not part of the text; else with `length`. ParameterError: an empty prompt or stop string,
-    a negative max_tokens.
+    ids that are no whole numbers, a negative max_tokens.
     """
 
     prompt_ids: Seq[int]
@@ -36,6 +37,13 @@ class Request:
     trace_top: int | None = None  # pieces say why, with this many candidates; None: nobody asks
 
     def __post_init__(self) -> None:
+        try:  # copies: what the caller does with its own lists afterwards changes nothing here
+            object.__setattr__(self, "prompt_ids", tuple(map(index, self.prompt_ids)))
+        except TypeError:
+            raise ParameterError("prompt_ids", "must be whole numbers, the ids of tokens") from None
+        if isinstance(self.stop, str) or not all(isinstance(text, str) for text in self.stop):
+            raise ParameterError("stop", f"must hold strings, and is {self.stop!r}")
+        object.__setattr__(self, "stop", tuple(self.stop))
         if not self.prompt_ids:
             raise ParameterError(
                 "prompt",
