@@ -162,6 +162,25 @@ def test_pages_held_by_others_are_an_error_and_not_a_crash(tiny_model_path: Path
             second.scores()
 
 
+def test_a_request_that_waits_for_a_steppers_pages_is_told_so(tiny_model_path: Path) -> None:
+    engine = scripted_engine(tiny_model_path, [9], num_pages=2)
+    with Stepper(engine, [5]) as stepper:
+        stepper.scores()
+        with pytest.raises(TokenglassError, match="other requests hold the cache's pages"):
+            list(engine.stream(Request(prompt_ids=[5])))
+    assert len(list(engine.stream(Request(prompt_ids=[5])))) == 31
+
+
+def test_what_a_conversation_kept_gives_way_to_a_stepper(tiny_model_path: Path) -> None:
+    engine = scripted_engine(tiny_model_path, [9], num_pages=2)
+    kept = engine.submit(Request(prompt_ids=[5]), keep=True)
+    list(engine.follow(kept))
+    assert engine.scheduler.pool.num_free == 0
+    with Stepper(engine, [5]) as stepper:
+        stepper.scores()
+    assert engine.scheduler.pool.num_free == 2
+
+
 @pytest.mark.parametrize("prompt", [[], [-1], [300_000], [True]])
 def test_bad_prompts_are_refused(engine: Engine, prompt: list[int]) -> None:
     with pytest.raises(ParameterError):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from tokenglass.cache.pages import pages_for
 from tokenglass.engine.loop import Engine
-from tokenglass.errors import ContextFullError, ParameterError, TokenglassError
+from tokenglass.errors import ContextFullError, ParameterError
 from tokenglass.models.batch import Batch, Slice
 from tokenglass.sampling.candidates import Scores
 from tokenglass.sampling.params import check_integer
@@ -29,11 +29,7 @@ def all_rows(engine: Engine, ids: Sequence[int]) -> Iterator[tuple[int, Scores]]
     if len(ids) > engine.context_length:
         raise ContextFullError(len(ids), engine.context_length)
     scheduler = engine.scheduler
-    if pages_for(len(ids)) > scheduler.pool.num_free:
-        raise TokenglassError(
-            "other requests hold the cache's pages", remedy="Wait for them to end, or close a stepper"
-        )
-    pages = scheduler.pool.take(pages_for(len(ids)))
+    pages = scheduler.reserve(pages_for(len(ids)))
     try:
         for start in range(0, len(ids), scheduler.max_running):
             new_ids = ids[start : start + scheduler.max_running]

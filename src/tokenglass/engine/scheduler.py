@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tokenglass.cache import PAGE_TOKENS, PagePool
 from tokenglass.cache.pages import pages_for
 from tokenglass.engine.request import Request, Sequence
-from tokenglass.errors import ContextFullError, ParameterError
+from tokenglass.errors import ContextFullError, ParameterError, TokenglassError
 from tokenglass.models.batch import Batch, Slice
 from tokenglass.sampling import Choice, Draw
 from tokenglass.tokens import TextStream, Vocabulary
@@ -75,8 +75,13 @@ class Scheduler:
         return sequence
 
     def next(self) -> Step:
-        """The next step: every decoding sequence's newest token, then prompts while rows are left."""
+        """The next step: every decoding sequence's newest token, then prompts while rows are left.
+
+        TokenglassError: only pages that were reserved would let a request run.
+        """
         self._admit()
+        if self.waiting and not self.running:  # no step of ours would ever free a page
+            raise pages_are_held()
         rows_left = self.max_rows
         slices: list[Slice] = []
         sequences: list[Sequence] = []
@@ -145,6 +150,12 @@ class Scheduler:
             self.forget(others[0])
         return num_pages <= self.pool.num_free
 
+    def reserve(self, num_pages: int) -> list[int]:
+        """Pages for work outside the queue, to be given back to `pool`. TokenglassError: others hold them."""
+        if not self.make_room(num_pages):
+            raise pages_are_held()
+        return self.pool.take(num_pages)
+
     def _admit(self) -> None:
         while self.waiting and len(self.running) < self.max_running:
             sequence = self.waiting[0]
@@ -159,3 +170,9 @@ class Scheduler:
             sequence.reuse = None
             sequence.pages += self.pool.take(need)
             self.running.append(sequence)
+
+
+def pages_are_held() -> TokenglassError:
+    return TokenglassError(
+        "other requests hold the cache's pages", remedy="Wait for them to end, or close a stepper"
+    )

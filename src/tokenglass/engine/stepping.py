@@ -12,7 +12,7 @@ from types import TracebackType
 
 from tokenglass.cache.pages import pages_for
 from tokenglass.engine.loop import Engine
-from tokenglass.errors import ContextFullError, ParameterError, TokenglassError
+from tokenglass.errors import ContextFullError, ParameterError
 from tokenglass.models.batch import Batch, Slice
 from tokenglass.sampling import Choice, Draw, Sampling
 from tokenglass.sampling.candidates import Scores
@@ -125,7 +125,8 @@ class Stepper:
 
     def _forward(self) -> Scores:
         """Runs what is not cached, in pieces as large as a step may be; scores of the last id."""
-        self._reserve(len(self.ids))
+        missing = pages_for(len(self.ids)) - len(self._pages)
+        self._pages += self._engine.scheduler.reserve(max(0, missing))
         max_rows = self._engine.scheduler.max_rows
         while True:
             start = self.num_cached
@@ -138,15 +139,6 @@ class Stepper:
             self.num_passes += 1
             if is_last:
                 return logits.replaced(logits.numpy()[0])
-
-    def _reserve(self, num_tokens: int) -> None:
-        pool = self._engine.scheduler.pool
-        missing = pages_for(num_tokens) - len(self._pages)
-        if missing > pool.num_free:
-            raise TokenglassError(
-                "other requests hold the cache's pages", remedy="Wait for them to end, or close a stepper"
-            )
-        self._pages += pool.take(max(0, missing))
 
     def _check_token(self, name: str, token_id: int) -> None:
         check_integer(name, token_id, 0, self._engine.tokenizer.vocabulary.num_tokens - 1)
