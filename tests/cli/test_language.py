@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from string import Formatter
-from unicodedata import east_asian_width
 
 import pytest
 
@@ -17,6 +16,7 @@ import tokenglass
 from tests.cli.conftest import SOURCE, Command
 from tokenglass import errors
 from tokenglass.cli import language
+from tokenglass.cli.columns import width
 from tokenglass.cli.errors import error_line, translated
 from tokenglass.cli.language import catalogue, choose_language, set_language, t
 from tokenglass.cli.main import VERBS, main
@@ -263,11 +263,7 @@ def test_help_is_chinese_and_fits_eighty_columns(
     assert not end.value.code
     text = capsys.readouterr().out
     assert text.startswith("用法：")
-    assert [line for line in text.splitlines() if columns(line) > 80] == []
-
-
-def columns(line: str) -> int:
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in line)
+    assert [line for line in text.splitlines() if width(line) > 80] == []
 
 
 def test_wide_characters_are_counted_as_two_columns() -> None:

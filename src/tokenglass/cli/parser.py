@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
             prog=f"tokenglass {verb}",
             description=description,
             allow_abbrev=False,
-            formatter_class=lambda prog: _Formatter(prog, max_help_position=30),
+            formatter_class=_Formatter,
             **more,
         )
         # only for the help text: main.py has taken it out of the line by the time this parser reads it
@@ -72,6 +72,13 @@ class Parser(argparse.ArgumentParser):
 class _Formatter(argparse.HelpFormatter):
     """argparse counts characters and breaks at spaces; Chinese takes two columns each and has no spaces."""
 
+    def __init__(self, prog: str, **more: Any) -> None:
+        if language() != "en":  # "usage: " is wider than it is long
+            import shutil
+
+            more = {"width": shutil.get_terminal_size().columns - 2 - len(t("usage: ")), **more}
+        super().__init__(prog, max_help_position=30, **more)
+
     def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
         super().add_usage(usage, actions, groups, t("usage: ") if prefix is None else prefix)
 
@@ -90,14 +97,15 @@ def wrap_columns(text: str, columns: int) -> list[str]:
     A full stop or comma of Chinese may hang over the edge: no line may begin with it.
     """
     import re
-    from unicodedata import east_asian_width
+
+    from tokenglass.cli.columns import width
 
     lines, room = [""], columns
     for unit in re.findall(r"\s+|[^\s\u2e80-\uffff]+|[\u2e80-\uffff][，。；：、！？）」』”]?", text):
-        width = sum(2 if east_asian_width(character) in "WF" else 1 for character in unit)
-        if width > room and lines[-1]:
+        needed = width(unit)
+        if needed > room and lines[-1]:
             lines, room = [*lines, ""], columns
         if lines[-1] or not unit.isspace():
             lines[-1] += unit
-            room -= width
+            room -= needed
     return [line.rstrip() for line in lines]
