@@ -22,6 +22,7 @@ VERBS = {
     "run": "answer a prompt, or continue a text, with a model on this machine",
     "tokens": "a text as a model sees it: its tokens, their bytes, and what they cost",
     "chat": "talk with a model, turn by turn",
+    "models": "models known by name and models stored here: pull, show, remove, share",
     "bench": "measure this machine: tokens per second and the share of what memory allows",
     "replay": "run a stored trace again and check every token, or show it",
     "presets": "sampling settings for four kinds of text, and why",
