@@ -124,7 +124,11 @@ def error_texts(source: str) -> list[str]:
     return found
 
 
-OUR_ERRORS = {name for name in vars(errors) if name.endswith("Error")}
+OUR_ERRORS = {
+    *(name for name in vars(errors) if name.endswith("Error")),
+    "UnreachableError",
+    "WrongFileError",
+}
 # how many words about the place come before what is wrong
 WHERE_THE_TEXT_IS = {
     "ParameterError": 1,

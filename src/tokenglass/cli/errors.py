@@ -38,7 +38,8 @@ def translated(sentence: str) -> str:
     for pattern, chinese in _templates():
         if found := pattern.fullmatch(sentence):
             return chinese.format(**found.groupdict())
-    return sentence
+    parts = sentence.split("; ")  # one for each place that was asked
+    return "；".join(map(translated, parts)) if len(parts) > 1 else sentence
 
 
 @cache
