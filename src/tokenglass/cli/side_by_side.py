@@ -7,6 +7,7 @@ first is shown as it comes; the others are ready, or nearly, when it ends.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,43 +20,54 @@ from tokenglass.cli.summary import Answer
 from tokenglass.cli.watch import is_one_stream, watching
 from tokenglass.engine import Engine, Piece, Request
 
+INTERRUPTED = 130
+
 
 def run_side_by_side(engine: Engine, options: RunOptions, request: Request, path: Path, text: str) -> int:
-    """Prints each answer under its label, or with --json as one object a line."""
+    """Prints each answer under its label, or with --json as one object a line. Ctrl-C: status 130."""
     requests = [with_seed(request, number) for number in range(options.answers)]
     if request.sampling.is_greedy:
         say(t("all answers are the same without randomness: add --temperature 0.7"))
-    is_live = not (options.json or (options.trace and is_one_stream()))
     answers: list[Answer] = []
     streams = [engine.stream(request) for request in requests]
-    for number, (request, stream) in enumerate(zip(requests, streams, strict=True), start=1):
+    try:
+        for number, (request, stream) in enumerate(zip(requests, streams, strict=True), start=1):
+            if not options.json:
+                seed = request.sampling.seed
+                label = t("answer {n} of {total}, seed {seed}", n=number, total=len(requests), seed=seed)
+                write(f"{'' if number == 1 else chr(10)}--- {label} ---\n")
+            answer = show(engine, options, request, path, stream)
+            note_run(path.name, answer, request, text, options)
+            answers.append(answer)
+    except KeyboardInterrupt:
         if not options.json:
-            label = t(
-                "answer {n} of {total}, seed {seed}",
-                n=number,
-                total=len(requests),
-                seed=request.sampling.seed,
-            )
-            write(f"{'' if number == 1 else chr(10)}--- {label} ---\n")
-        pieces: list[Piece] = []
-        with watching(engine, request, options, path) as watch:
-            for piece in stream:
-                pieces.append(piece)
-                if is_live:
-                    write(piece.text)
-                watch.saw(piece)
-        answer = Answer.of(engine, request, pieces)
-        answers.append(answer)
-        if options.json:
-            record = answer.record(settings(engine, options, request))
-            write(json.dumps({"model": path.name, **record}, ensure_ascii=False) + "\n")
-        else:
-            rest = "" if is_live else answer.text
-            write(rest if answer.text.endswith("\n") else rest + "\n")
-        note_run(path.name, answer, request, text, options)
+            write("\n")
+        return INTERRUPTED
     if not options.json:
         say(line(answers))
     return 0
+
+
+def show(
+    engine: Engine, options: RunOptions, request: Request, path: Path, stream: Iterator[Piece]
+) -> Answer:
+    """Prints one answer, as it comes where that is possible."""
+    is_live = not (options.json or (options.trace and is_one_stream()))
+    pieces: list[Piece] = []
+    with watching(engine, request, options, path) as watch:
+        for piece in stream:
+            pieces.append(piece)
+            if is_live:
+                write(piece.text)
+            watch.saw(piece)
+    answer = Answer.of(engine, request, pieces)
+    if options.json:
+        record = answer.record(settings(engine, options, request))
+        write(json.dumps({"model": path.name, **record}, ensure_ascii=False) + "\n")
+    else:
+        rest = "" if is_live else answer.text
+        write(rest if answer.text.endswith("\n") else rest + "\n")
+    return answer
 
 
 def with_seed(request: Request, number: int) -> Request:
