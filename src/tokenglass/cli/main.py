@@ -21,6 +21,8 @@ from tokenglass.errors import TokenglassError, UsageError
 VERBS = {
     "run": "answer a prompt, or continue a text, with a model on this machine",
     "tokens": "a text as a model sees it: its tokens, their bytes, and what they cost",
+    "next": "the distribution of the next token: logit, probability, entropy",
+    "step": "one token at a time by hand: take the draw, another token, or go back",
     "chat": "talk with a model, turn by turn",
     "models": "models known by name and models stored here: pull, show, remove, share",
     "bench": "measure this machine: tokens per second and the share of what memory allows",
@@ -76,9 +78,7 @@ def usage() -> str:
             "",
             *lines,
             "",
-            t(
-                "tokenglass COMMAND --help says what a command takes; tokenglass --version, which one this is."
-            ),
+            t("tokenglass COMMAND --help says what a command takes; tokenglass --version: which one."),
             t("Everywhere: --lang en or --lang zh, or TOKENGLASS_LANG=zh (中文)."),
             "",
         ]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 ZH = {
+    "usage: tokenglass models ACTION [options]": "用法：tokenglass models 动作 [选项]",
     "models known by name and models stored here: pull, show, remove, share": (
-        "知道名字的模型和本机的模型：下载、查看、删除、分享"
+        "按名字可取的模型和本机已有的模型：下载、查看、删除、分享"
     ),
-    "the models known by name, and what is stored here": "知道名字的模型，以及本机已存的模型",
+    "the models known by name, and what is stored here": "按名字可取的模型，以及本机已存的模型",
     "fetch a model into the store and check every byte of it": "下载模型到本机，并核对每个字节",
     "what a model is: from the catalogue and from its file": "一个模型的信息：来自目录和文件本身",
     "remove a model from the store": "从本机删除模型",
     "print where a stored model is, for scripts": "打印已存模型的路径，供脚本使用",
-    "serve the store to the room, in the protocol of the hub": "用 hub 的协议把本机的模型分享给同一房间的人",
+    "serve the store to the room, in the protocol of the hub": (
+        "用 hub 的协议把本机的模型分享给同一个网络里的人"
+    ),
     "Did you mean {name}?": "是不是想用 {name}？",
     "See {command}": "请看 {command}",
     "there is no action {name!r}": "没有 {name!r} 这个动作",
@@ -74,14 +77,14 @@ ZH = {
     "embedding length": "嵌入维数",
     "tokens": "词元数",
     "tokenizer": "分词器",
-    "chat template": "对话模板",
+    "chat template": "聊天模板",
     # share
     "{peer} fetched {file}": "{peer} 取走了 {file}",
     "cannot serve at {where}: {reason}": "不能在 {where} 提供服务：{reason}",
     "Choose another --port or --host": "请换一个 --port 或 --host",
     "nothing is stored in {path}": "{path} 中没有模型",
     "Only this machine can reach it. For the room: add --host 0.0.0.0": (
-        "只有本机能访问。要分享给房间里的人：加上 --host 0.0.0.0"
+        "只有本机能访问。要让同一个网络里的人用：加上 --host 0.0.0.0"
     ),
     "Whoever can reach this address can read these models. Stop with Ctrl-C.": (
         "能访问这个地址的人都能读取这些模型。按 Ctrl-C 停止。"

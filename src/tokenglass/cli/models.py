@@ -73,7 +73,8 @@ def usage() -> str:
     """The overview that `tokenglass models --help` prints."""
     lines = [f"  {action:7}{t(what)}" for action, what in ACTIONS.items()]
     see = t("{command} says what an action takes.", command="tokenglass models ACTION --help")
-    return "\n".join(["usage: tokenglass models ACTION [options]", "", *lines, "", see, ""])
+    head = t("usage: tokenglass models ACTION [options]")
+    return "\n".join([head, "", *lines, "", see, ""])
 
 
 # --- list ---
