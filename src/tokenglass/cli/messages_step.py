@@ -8,7 +8,7 @@ ZH = {
     ),
     "One token at a time by hand.": "手动逐个选择词元。",
     "Enter takes →, a number that one, #ID any token; b back, r run on, q quit, ? help": (
-        "回车取 → 所指，数字取该项，#编号取任意词元；b 退回，r 继续到底，q 退出，? 帮助"
+        "回车取 → 所指，数字取该项，#ID 取任意词元；b 退回，r 继续到底，q 退出，? 帮助"
     ),
     "Commands may come from a pipe, one on each line.": "命令也可以由管道给出，每行一条。",
     "r runs on for at most N tokens (default: 256)": "r 最多继续 N 个词元（默认：256）",
@@ -21,5 +21,12 @@ ZH = {
     "rest": "其余",
     "token {n}, entropy {bits} bits": "第 {n} 个词元，熵 {bits} 比特",
     "(nothing taken yet)": "（还没有选词元）",
+    "cannot be taken: the context window is full": "取不了：上下文窗口已满",
+    "cannot run on: the answer has ended": "不能继续：回答已经结束",
+    "b goes back": "b 退回",
+    "must be from 1 to {n}": "要在 1 到 {n} 之间",
+    "#ID takes any token": "#ID 取任意词元",
+    "{n} goes back into the prompt; {taken} are taken": "{n} 会退到提示词里；目前选了 {taken} 个",
+    "{command} is not known": "没有 {command} 这个命令",
     "{n} tokens taken in {passes} forward passes: {ids}": "已选 {n} 个词元，前向计算 {passes} 次：{ids}",
 }
