@@ -27,6 +27,6 @@ ZH = {
     "must be from 1 to {n}": "要在 1 到 {n} 之间",
     "#ID takes any token": "#ID 取任意词元",
     "{n} goes back into the prompt; {taken} are taken": "{n} 会退到提示词里；目前选了 {taken} 个",
-    "{command} is not known": "没有 {command} 这个命令",
-    "{n} tokens taken in {passes} forward passes: {ids}": "已选 {n} 个词元，前向计算 {passes} 次：{ids}",
+    "{command} is not known": "不认识 {command}",
+    "{n} tokens taken in {passes} forward passes": "已选 {n} 个词元，前向计算 {passes} 次",
 }

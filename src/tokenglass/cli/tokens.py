@@ -143,8 +143,10 @@ def encoded(
 ) -> Encoded:
     """The tokens of `text`, and how many there would be in the other forms."""
     control = options["control"]
-    plain = tokenizer.encode(text, bos=False, control=control)
     raw = tokenizer.encode(text, control=control)
+    num_text = len(tokenizer.encode(text, bos=False, control=True)) if control else len(raw)
+    if not control and raw[:1] == [tokenizer.vocabulary.bos_id]:
+        num_text -= 1  # put there by the model's own rule: plain text never spells it
     has_template = tokenizer.chat.source is not None
     shown, within, num_chat = raw, text, None
     if options["chat"] and not has_template:
@@ -161,7 +163,7 @@ def encoded(
                 raise
     pieces = [tokenizer.vocabulary.token_bytes(i) for i in shown]
     return Encoded(
-        name, tokenizer, context_length, shown, Spans(within, pieces), len(plain), len(raw), num_chat
+        name, tokenizer, context_length, shown, Spans(within, pieces), num_text, len(raw), num_chat
     )
 
 
