@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.tokens import templates
 from tests.tokens.vocabularies import byte_level_metadata, tokenizer_of
 from tokenglass.errors import ChatTemplateError, ParameterError
 from tokenglass.tokens import ChatTemplate
+from tokenglass.tokens.template_process import TemplateProcess
 
 USER = {"role": "user", "content": " What is <b>1 & 1</b>?\n 你好 "}
 ASSISTANT = {"role": "assistant", "content": '<think>\nhm\n</think>\n\nIt\'s "2" 😊'}
@@ -231,3 +233,34 @@ def test_a_chat_gets_one_bos_however_it_comes(tmp_path: Path) -> None:
             assert ids.count(bos_id) == bool(writes_bos or adds_bos)
             assert ids[-4:] == tokenizer.encode("<s>x", bos=False)
             tokenizer.chat.close()
+
+
+def test_interrupted_question_gets_no_later_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = TemplateProcess("{{ text }}")
+    assert process.render([{"text": "first"}]) == ["first"]
+
+    class Interrupting:
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def readline(self) -> bytes:
+            raise KeyboardInterrupt
+
+        def close(self) -> None:
+            self.inner.close()
+
+    assert process._process is not None
+    monkeypatch.setattr(process._process, "stdout", Interrupting(process._process.stdout))
+    with pytest.raises(KeyboardInterrupt):
+        process.render([{"text": "second"}])
+    assert process.render([{"text": "third"}]) == ["third"]
+    process.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "getpgid"), reason="no process groups")
+def test_ctrl_c_of_a_terminal_does_not_reach_the_template() -> None:
+    process = TemplateProcess("{{ text }}")
+    process.start()
+    assert process._process is not None
+    assert os.getpgid(process._process.pid) != os.getpgid(0)
+    process.close()

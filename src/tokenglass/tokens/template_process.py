@@ -85,6 +85,9 @@ class TemplateProcess:
                 answer = process.stdout.readline()
             except OSError:  # it died while we wrote
                 answer = b""
+            except BaseException:  # Ctrl-C: its reply must not be taken for that to the next question
+                self._kill()
+                raise
             finally:
                 timer.cancel()
             if answer.endswith(b"\n"):
@@ -108,6 +111,7 @@ class TemplateProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                start_new_session=True,  # a terminal's Ctrl-C is for us
             )
             weakref.finalize(self, _end, self._process)
         return self._process
