@@ -89,13 +89,8 @@ ZH = {
     "is given, and {name} too: put all settings in one": "已经给了，又给了 {name}：请把参数都放在一处",
     "has {n} tokens; a score needs at least two": "有 {n} 个词元；打分至少要两个",
     "is no setting": "不是参数",
-    "cannot run on: the answer has ended": "不能继续：答案已经结束",
-    "cannot be taken: the context window is full": "不能取：上下文窗口已满",
-    "b goes back": "b 退回",
     "must be from 1 to {last}": "要在 1 到 {last} 之间",
-    "#ID takes any token": "#id 可取任意词元",
     "{command} goes back into the prompt; {n} are taken": "{command} 会退进提示词里；只取了 {n} 个",
-    "{command} is not known": "没有 {command} 这个命令",
     # chat
     "The chat template refuses these messages: {reason}": "聊天模板不接受这些消息：{reason}",
     "The chat template failed: {reason}": "聊天模板出错：{reason}",
