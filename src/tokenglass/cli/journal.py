@@ -125,7 +125,9 @@ def read_notes(environ: Mapping[str, str] = os.environ) -> tuple[list[Note], int
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise TokenglassError(f"cannot read {file}: {error.strerror}") from error
+            raise TokenglassError(
+                t("cannot read {path}: {reason}", path=file, reason=error.strerror)
+            ) from error
         for line in lines:
             try:
                 note = json.loads(line)
@@ -145,7 +147,9 @@ def clear_notes(environ: Mapping[str, str] = os.environ) -> None:
         try:
             file.unlink(missing_ok=True)
         except OSError as error:
-            raise TokenglassError(f"cannot remove {file}: {error.strerror}") from error
+            raise TokenglassError(
+                t("cannot remove {path}: {reason}", path=file, reason=error.strerror)
+            ) from error
 
 
 def older(path: Path) -> Path:

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 ZH = {
+    "what was run and measured here: kept on this machine, sent nowhere": (
+        "这台机器上运行和测量过什么：只留在本机，不发送"
+    ),
+    "also say when the run could not be noted": "无法写下运行记录时也说一声",
+    "keep the prompt in the local notes (tokenglass notes)": "在本地记录里保留提示词（tokenglass notes）",
+    "cannot remove {path}: {reason}": "不能删除 {path}：{reason}",
     "{n} notes removed": "已删除 {n} 条记录",
     "{n} lines are no notes and were left out": "有 {n} 行不是记录，已略过",
     "no notes yet: every run and bench adds one line to {path}": (

@@ -8,11 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from tokenglass.cli.columns import clip, left, right, width
 from tokenglass.cli.journal import FIELDS, Note, clear_notes, journal_path, read_notes
 from tokenglass.cli.language import t
 from tokenglass.cli.output import say, write
@@ -21,6 +21,12 @@ from tokenglass.sampling.params import check_integer
 
 SHOWN = 20
 COLUMNS = 80
+LEFT = (0, 1, 2, 8)  # columns of text; numbers stand at the right
+EPILOG = (
+    "The notes stay on this machine: nothing is sent anywhere. They hold numbers and a hash of the "
+    "answer, and no prompts unless asked (run --with-prompts, or TOKENGLASS_NOTES=prompts). "
+    "TOKENGLASS_NOTES=0 writes none."
+)
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
 
@@ -55,19 +61,15 @@ def notes_parser() -> Parser:
     """The parser behind `tokenglass notes --help`."""
     parser = Parser(
         "notes",
-        t("What was run and measured here: one line for every run and bench."),
-        epilog=t(
-            "The notes stay on this machine: nothing is sent anywhere. They hold numbers and a hash of the "
-            "answer, and no prompts unless asked (run --with-prompts, or TOKENGLASS_NOTES=prompts). "
-            "TOKENGLASS_NOTES=0 writes none."
-        ),
+        "What was run and measured here: one line for every run and bench.",
+        epilog=EPILOG,
     )
     add = parser.add_argument
-    add("-n", "--number", type=int, metavar="N", help=t("the newest N (table: 20; CSV and JSON: all)"))
+    add("-n", "--number", type=int, metavar="N", help="the newest N (table: 20; CSV and JSON: all)")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--csv", action="store_true", help=t("comma-separated, for a spreadsheet"))
-    form.add_argument("--json", action="store_true", help=t("one JSON object on each line"))
-    form.add_argument("--clear", action="store_true", help=t("remove all notes"))
+    form.add_argument("--csv", action="store_true", help="comma-separated, for a spreadsheet")
+    form.add_argument("--json", action="store_true", help="one JSON object on each line")
+    form.add_argument("--clear", action="store_true", help="remove all notes")
     return parser
 
 
@@ -77,20 +79,18 @@ def as_table(notes: Sequence[Note]) -> str:
         [t("time"), t("what"), t("model"), t("in"), t("out"), t("decode/s"), "MB", t("seed"), "sha256"],
         *([_cell(note, name) for name in _COLUMNS] for note in notes),
     ]
-    widths = [max(_width(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]))]
     excess = sum(widths) + len(widths) - 1 - COLUMNS
     if excess > 0:  # the model's name is what can be shortened
         widths[2] = max(widths[2] - excess, 8)
-        rows = [[*row[:2], _cut(row[2], widths[2]), *row[3:]] for row in rows]
-    lines = []
-    for row in rows:
-        cells = [
-            cell + room if i in (0, 1, 2, 8) else room + cell
-            for i, cell in enumerate(row)
-            for room in [" " * (widths[i] - _width(cell))]
-        ]
-        lines.append(" ".join(cells).rstrip())
-    return "\n".join(lines)
+        rows = [[*row[:2], clip(row[2], widths[2]), *row[3:]] for row in rows]
+    return "\n".join(
+        " ".join(
+            (left if i in LEFT else right)(cell, cells)
+            for i, (cell, cells) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
 
 
 def as_csv(notes: Sequence[Note]) -> str:
@@ -128,19 +128,6 @@ def _local_time(text: str) -> str:
         return datetime.fromisoformat(text).astimezone().strftime("%m-%d %H:%M")
     except (ValueError, OverflowError, OSError):
         return text[:11]
-
-
-def _cut(text: str, num_columns: int) -> str:
-    if _width(text) <= num_columns:
-        return text
-    while _width(text) >= num_columns:
-        text = text[:-1]
-    return text + "…"
-
-
-def _width(text: str) -> int:
-    """Columns in a terminal: a Chinese character takes two."""
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _safe(value: Any) -> Any:

@@ -1,0 +1,142 @@
+"""`tokenglass chat`: a conversation in a terminal, or line by line through a pipe.
+
+Answers go to stdout, everything else to stderr. Next: `chat_session.py`, what a turn does;
+`chat_commands.py`, the lines that begin with a slash; `engine/conversation.py`, why a long chat does not get
+slower to begin.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+
+from tokenglass.cli.chat_commands import run_command
+from tokenglass.cli.chat_session import Session
+from tokenglass.cli.errors import error_line
+from tokenglass.cli.language import t
+from tokenglass.cli.options import utf8
+from tokenglass.cli.output import say, write
+from tokenglass.cli.parser import Parser
+from tokenglass.cli.progress import download_progress
+from tokenglass.cli.prompt import MAX_PROMPT_BYTES
+from tokenglass.cli.sampling_options import add_sampling, sampling_of
+from tokenglass.engine import load
+from tokenglass.errors import ChatTemplateError, TokenglassError
+from tokenglass.hub import DEFAULT_MODEL, resolve
+
+MAX_TOKENS = 512
+INTERRUPTED = 130
+EPILOG = (
+    "Lines that begin with / are commands (/help lists them); // begins a message with a slash. Ctrl-C stops "
+    "an answer and keeps what was said; Ctrl-D ends the chat."
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Answers line after line. A mistake costs one line on stderr and never the conversation.
+
+    Returns 130 after Ctrl-C where the lines come from a pipe; in a terminal Ctrl-C only stops the answer.
+    """
+    options = chat_parser().values(arguments)
+    with download_progress() as progress:
+        path = resolve(options["model"], progress=progress)
+    engine = load(path, num_threads=options["threads"], context_length=options["context"])
+    if engine.tokenizer.chat.source is None:
+        raise ChatTemplateError(
+            "This model has no chat template", remedy="Give it plain text: tokenglass run --raw"
+        )
+    session = Session(
+        engine,
+        path.name,
+        sampling=sampling_of(options),
+        is_seed_given=options["seed"] is not None,
+        max_tokens=options["max_tokens"],
+        system=options["system"],
+        is_json=options["json"],
+    )
+    is_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if is_terminal:
+        window = engine.context_length
+        say(t("{model}, window of {window} tokens. /help lists the commands", model=path.stem, window=window))
+    for line in typed_lines() if is_terminal else piped_lines():
+        try:
+            if not take(session, line):
+                break
+        except TokenglassError as error:
+            say(f"tokenglass: {error_line(error)}")
+        except KeyboardInterrupt:
+            if not is_terminal:
+                return INTERRUPTED
+    return 0
+
+
+def take(session: Session, line: str) -> bool:
+    """Does what a line says; False: the chat is over. KeyboardInterrupt: the answer was stopped."""
+    if line.startswith("/") and not line.startswith("//"):
+        return run_command(session, line)
+    if line.strip():
+        session.ask(line.removeprefix("/") if line.startswith("//") else line)
+    return True
+
+
+def typed_lines() -> Iterator[str]:
+    """What is typed, with the editing and history of `readline` where Python has it; Ctrl-D ends."""
+    with suppress(ImportError):
+        import_module("readline")  # `input` uses it from now on
+    is_shown = sys.stdout.isatty()
+    while True:
+        try:
+            if not is_shown:
+                print("> ", end="", file=sys.stderr, flush=True)
+            yield input("> " if is_shown else "")
+        except EOFError:
+            write("\n" if is_shown else "")
+            return
+        except KeyboardInterrupt:
+            say("")
+            say(t("/quit or Ctrl-D ends the chat"))
+        except UnicodeDecodeError:
+            say(t("the line is not UTF-8 and was left out"))
+
+
+def piped_lines() -> Iterator[str]:
+    """The lines of stdin. One that is too long or not UTF-8 is left out, with a line on stderr."""
+    raw = sys.stdin.buffer if sys.stdin is not None else None
+    number = 0
+    while raw is not None and (line := raw.readline(MAX_PROMPT_BYTES + 1)):
+        number += 1
+        if len(line) > MAX_PROMPT_BYTES:
+            while not line.endswith(b"\n") and (line := raw.readline(1 << 20)):
+                pass
+            say(t("line {n} has more than {mb} MB and was left out", n=number, mb=MAX_PROMPT_BYTES >> 20))
+            continue
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            say(t("line {n} is not UTF-8 at byte {byte} and was left out", n=number, byte=error.start))
+            continue
+        yield text.removesuffix("\n").removesuffix("\r")
+
+
+def chat_parser() -> Parser:
+    """The parser behind `tokenglass chat --help`."""
+    parser = Parser("chat", "Talk with a model on this machine, turn by turn.", epilog=EPILOG)
+    add = parser.add_argument
+    add("-m", "--model", default=DEFAULT_MODEL, help="path of a .gguf file, or a name (default: %(default)s)")
+    add("--system", type=utf8, metavar="TEXT", help="what the model is told before the prompt")
+    add_sampling(parser)
+    add = parser.add_argument_group("how it runs").add_argument
+    add(
+        "--max-tokens", type=int, default=MAX_TOKENS, metavar="N", help="of one answer (default: %(default)s)"
+    )
+    add(
+        "--context",
+        type=int,
+        metavar="N",
+        help="tokens to keep room for (default: what the model was made for)",
+    )
+    add("--threads", type=int, metavar="N", help="default: the processors this process may use")
+    add("--json", action="store_true", help="one JSON object for each answer, on a line of its own")
+    return parser
