@@ -31,6 +31,7 @@ from tokenglass.trace import Decision
 MAX_TOKENS = 256
 MAX_LINE = 1000  # characters of a command; stdin may be endless
 INTERRUPTED = 130
+SHOWN_IDS = 32  # in the last line; --json has them all
 HELP = "Enter takes →, a number that one, #ID any token; b back, r run on, q quit, ? help"
 
 
@@ -240,11 +241,10 @@ class Session:
             write(json.dumps({**record, "seed": stepper.sampling.seed}, ensure_ascii=False) + "\n")
             return
         write(("\n" if is_terminal() else "") + text + ("" if text.endswith("\n") else "\n"))
-        say(
-            t("{n} tokens taken in {passes} forward passes: {ids}", n=len(stepper.taken_ids),
-              passes=stepper.num_passes, ids=" ".join(f"#{i}" for i in stepper.taken_ids[:32])
-              + (" …" if len(stepper.taken_ids) > 32 else ""))
-        )  # fmt: skip
+        taken = stepper.taken_ids
+        ids = " ".join(f"#{i}" for i in taken[:SHOWN_IDS]) + (" …" if len(taken) > SHOWN_IDS else "")
+        line = t("{n} tokens taken in {passes} forward passes", n=len(taken), passes=stepper.num_passes)
+        say(f"{line}: {ids}" if taken else line)
 
     def stream(self) -> TextStream:
         """A text stream that has the taken tokens behind it."""
