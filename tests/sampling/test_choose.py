@@ -124,3 +124,25 @@ def test_any_valid_setting_draws_a_token_that_survives_its_cuts(
         assert rank < top_k
     if sampling.is_greedy:
         assert rank == 0
+
+
+def test_reasons_look_no_further_down_the_vocabulary_than_the_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorting 50,000 tokens to show five would cost more than a step of a small model."""
+    asked: list[int] = []
+    top = kernels.Logits.top
+
+    def counted(logits: kernels.Logits, row: int, num: int) -> NDArray[np.int32]:
+        asked.append(num)
+        return top(logits, row, num)
+
+    logits = logits_of(np.random.default_rng(2).normal(0, 4, 50_000).tolist())
+    sampling = Sampling(temperature=0.7, seed=1)
+    plain = choose_row(logits, 0, Draw(sampling, range(9)))
+    monkeypatch.setattr(kernels.Logits, "top", counted)
+    told = choose_row(logits, 0, Draw(sampling, range(9), num_shown=5))
+    assert told.token_id == plain.token_id
+    assert max(asked) <= 64
+    assert told.decision is not None
+    p = np.exp(logits.numpy()[0].astype(np.float64) / 0.7)
+    shown = [c.token_id for c in told.decision.top]
+    assert [c.p for c in told.decision.top] == pytest.approx((p[shown] / p.sum()).tolist(), rel=1e-5)
