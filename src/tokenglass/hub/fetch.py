@@ -97,21 +97,28 @@ def _bring_files(
 
             files[file.name] = (remote.num_bytes, download(remote, part, on_bytes=on_bytes))
             done_bytes += remote.num_bytes
-        new = parts[0]
-        if entry.is_folder:
-            new = folder / "new"
-            new.mkdir()
-            for file, part in zip(entry.files, parts, strict=True):
-                shutil.copyfile(part, new / file.name) if parts.count(part) > 1 else os.replace(
-                    part, new / file.name
-                )
+        new = _as_folder(entry, parts, folder / "new") if entry.is_folder else parts[0]
+        write_receipt(store, entry.stored_as, Receipt(source.name, _address(source, entry), files))
         publish(new, store / entry.stored_as)
+        shutil.rmtree(parts_folder, ignore_errors=True)
     except OSError:
         shutil.rmtree(parts_folder, ignore_errors=True)  # a full disk gets its space back
         raise
     finally:
         _drop_parts(parts_folder, keep=parts)
-    write_receipt(store, entry.stored_as, Receipt(source.name, _address(source, entry), files))
+
+
+def _as_folder(entry: Entry, parts: Sequence[Path], folder: Path) -> Path:
+    """Moves the parts into a new `folder` under their own names; files of one content share a part."""
+    folder.mkdir()
+    placed: dict[Path, Path] = {}
+    for file, part in zip(entry.files, parts, strict=True):
+        if part in placed:
+            shutil.copyfile(placed[part], folder / file.name)
+        else:
+            os.replace(part, folder / file.name)
+            placed[part] = folder / file.name
+    return folder
 
 
 def _drop_parts(folder: Path, *, keep: Sequence[Path]) -> None:

@@ -19,6 +19,7 @@ from tokenglass.hub.store import (
     locked,
     model_names,
     partial_folder,
+    read_receipt,
     remove_stored,
     store_folder,
 )
@@ -74,7 +75,7 @@ def pull(
     `sources.SOURCES`. Raises `ModelNotFoundError` for another name, `ParameterError`, and `DownloadError`.
     """
     store = store or store_folder()
-    entry = find(name, catalogue) or unlisted(name)
+    entry = find(name, catalogue) or _on_the_hub(name, store, catalogue)
     if entry is None:
         raise _unknown_name(name, store, catalogue)
     with disk_errors(store):
@@ -112,6 +113,26 @@ def remove(
     with disk_errors(store), locked(store, stored_as, on_wait=on_wait):
         remove_stored(store, stored_as)
     return True
+
+
+def _on_the_hub(words: str, store: Path, catalogue: Sequence[Entry]) -> Entry | None:
+    """The entry for `OWNER/REPOSITORY/FILE.gguf`. UsageError: its place in the store is another model's."""
+    entry = unlisted(words)
+    if entry is None:
+        return None
+    for known in catalogue:
+        if not known.is_folder and (known.hub, known.files[0].name) == (entry.hub, entry.files[0].name):
+            return known
+    reserved = {known.stored_as.casefold(): known.name for known in catalogue}
+    if owner := reserved.get(entry.stored_as.casefold()):
+        raise UsageError(
+            f"{entry.stored_as} is the place of {owner} in the store", remedy="Use -m with a path"
+        )
+    receipt = read_receipt(store, entry.stored_as)
+    if is_stored(entry, store) and not (receipt and receipt.address.endswith(f"/{entry.hub}")):
+        remedy = f"Remove it first: tokenglass models rm {entry.name}"
+        raise UsageError(f"{entry.stored_as} is in the store already, from elsewhere", remedy=remedy)
+    return entry
 
 
 def _is_path(wanted: str) -> bool:

@@ -71,11 +71,6 @@ class Answer:
         return bytes(body)
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: object, **__: object) -> None:
-        return None  # urllib then hands the redirect itself to us, as an HTTPError
-
-
 def ask(
     url: str,
     *,
@@ -117,14 +112,13 @@ def origin(url: str) -> tuple[str, str, int | None]:
 
 
 def _send(request: urllib.request.Request) -> Answer:
-    opener = urllib.request.OpenerDirector()  # http and https alone: no file:, ftp: or data:
+    opener = urllib.request.OpenerDirector()  # http and https alone, and a redirect comes back to us
     for handler in (
         urllib.request.ProxyHandler(),
         urllib.request.HTTPHandler(),
         urllib.request.HTTPSHandler(),
         urllib.request.HTTPDefaultErrorHandler(),
         urllib.request.HTTPErrorProcessor(),
-        _NoRedirects(),
     ):
         opener.add_handler(handler)
     host = urlsplit(request.full_url).netloc.rpartition("@")[2]
