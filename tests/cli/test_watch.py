@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command, child, finish
+from tests.cli.conftest import SOURCE, Command, child, finish
 from tests.cli.test_output import default_interrupt, read_all
 from tokenglass.trace import read_trace
 
@@ -107,6 +107,35 @@ def test_ctrl_c_in_a_wait_leaves_the_terminal_as_it_was(slow: Screen, tmp_path: 
     assert slow.end() == 130
     assert "Traceback" not in slow.text
     assert len(read_trace(tmp_path / "t.jsonl")[1]) >= 2  # an interrupted run has its trace
+
+
+def test_job_in_the_background_is_not_stopped_for_its_keys(tiny_model_path: Path) -> None:
+    def own_terminal() -> None:
+        import fcntl
+        import termios
+
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    ours, theirs = os.openpty()
+    arguments = ("run", "hello", "-m", tiny_model_path, "--raw", "--max-tokens", 3, "--slow", "50/s")
+    process = subprocess.Popen(
+        ["sh", "-c", 'set -m; "$@" & wait', "sh", sys.executable, "-m", "tokenglass", *map(str, arguments)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "PYTHONPATH": SOURCE},
+        preexec_fn=own_terminal,
+    )
+    os.close(theirs)
+    try:
+        process.wait(timeout=30)
+    finally:
+        process.kill()
+    screen = read_all(ours).decode(errors="replace")
+    os.close(ours)
+    assert "sha256" in screen
+    assert "space" not in screen
 
 
 def test_pace_is_kept_and_not_counted_in_a_pipe(tiny_model_path: Path, tmp_path: Path) -> None:

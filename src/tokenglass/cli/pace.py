@@ -26,7 +26,7 @@ class Pace:
         self._last_s = time.perf_counter()
 
     def __enter__(self) -> Self:
-        if sys.stdin is not None and sys.stdin.isatty() and sys.platform != "win32":
+        if sys.stdin is not None and sys.stdin.isatty() and sys.platform != "win32" and not in_background():
             import termios
             import tty
 
@@ -70,3 +70,11 @@ class Pace:
         typed = os.read(sys.stdin.fileno(), 64)
         self.has_keys = bool(typed)  # nothing: the terminal went away
         return typed.decode("ascii", "replace") or END
+
+
+def in_background() -> bool:
+    """Whether the keyboard belongs to another job (`… &`): touching its settings would stop this one."""
+    try:
+        return sys.platform != "win32" and os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp()
+    except OSError:  # not the terminal that controls this process: nobody stops it
+        return False
