@@ -191,6 +191,10 @@ ZH = {
     "{host} answers with more than {n} MB of words": "{host} 的回答超过 {n} MB",
     "must be from 0 to 65535, not {value}": "要在 0 到 65535 之间，不能是 {value}",
     "tokenglass models pull NAME": "tokenglass models pull 名字",
+    "{file} is the place of {name} in the store": "仓库里 {file} 是留给 {name} 的",
+    "Use -m with a path": "请用 -m 写出路径",
+    "{file} is in the store already, from elsewhere": "仓库里已有 {file}，来自别处",
+    "Remove it first: {command}": "请先删除它：{command}",
     # model files
     "is missing": "不存在",
     "this is a folder": "这是一个文件夹",
