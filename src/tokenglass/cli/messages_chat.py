@@ -21,7 +21,7 @@ ZH = {
     "line {n} is not UTF-8 at byte {byte} and was left out": "第 {n} 行在第 {byte} 字节处不是 UTF-8，已略过",
     "Give it plain text: tokenglass run --raw": "请给它纯文本：tokenglass run --raw",
     "the same settings give the same answer; /params temperature=0.7 seed=none varies it": (
-        "设置相同，回答也相同；/params temperature=0.7 seed=none 会使它变化"
+        "设置相同，答案也相同；/params temperature=0.7 seed=none 会使它变化"
     ),
     "stopped before the first token: the message was not kept": "在第一个词元之前停止：这条消息没有保留",
     "{used} of {window} tokens | prompt {cached} cached + {computed} computed, {ms} ms | {rate} tokens/s": (

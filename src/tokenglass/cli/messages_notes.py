@@ -22,7 +22,7 @@ ZH = {
     "The notes stay on this machine: nothing is sent anywhere. They hold numbers and a hash of the "
     "answer, and no prompts unless asked (run --with-prompts, or TOKENGLASS_NOTES=prompts). "
     "TOKENGLASS_NOTES=0 writes none.": (
-        "记录只留在这台机器上，不会发送到任何地方。其中只有数字和回答的哈希；"
+        "记录只留在这台机器上，不会发送到任何地方。其中只有数字和答案的哈希；"
         "除非要求（run --with-prompts 或 TOKENGLASS_NOTES=prompts），不含提示词。"
         "TOKENGLASS_NOTES=0 则不写记录。"
     ),
