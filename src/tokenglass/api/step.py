@@ -5,6 +5,8 @@ Adds to `engine/stepping.py`, which does the work, what a reader wants to see: d
 
 from __future__ import annotations
 
+from typing import Self
+
 from tokenglass.api.distribution import Distribution
 from tokenglass.engine.stepping import Stepper
 from tokenglass.sampling.candidates import Scores
@@ -21,6 +23,9 @@ class Step(Stepper):
     step.take(step.draw().token_id)  # or the one that the sampling settings choose here
     step.truncate(step.num_prompt)   # back to the prompt
     """
+
+    def __enter__(self) -> Self:
+        return self
 
     @property
     def text(self) -> str:
