@@ -272,6 +272,8 @@ def test_help_is_chinese_and_fits_eighty_columns(
 
 def test_wide_characters_are_counted_as_two_columns() -> None:
     assert wrap_columns("一二三四五，六 abc def", 6) == ["一二三", "四五，", "六 abc", "def"]
+    assert wrap_columns("一二（三）四", 8) == ["一二", "（三）四"]
+    assert wrap_columns("一二三（en）", 8) == ["一二三", "（en）"]
     assert wrap_columns("", 5) == [""]
     assert wrap_columns("unbreakable", 5) == ["unbreakable"]
 

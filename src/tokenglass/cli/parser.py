@@ -94,14 +94,15 @@ class _Formatter(argparse.HelpFormatter):
 def wrap_columns(text: str, columns: int) -> list[str]:
     """Lines of at most `columns` columns. Breaks at spaces and beside wide characters, never inside a word.
 
-    A full stop or comma of Chinese may hang over the edge: no line may begin with it.
+    No line begins with a closing mark of Chinese, and none ends with an opening bracket.
     """
     import re
 
     from tokenglass.cli.columns import width
 
+    units = re.findall(r"\s+|（?(?:[^\s\u2e80-\uffff]+|[\u2e80-\uffff])[，。；：、！？）…]*", text)
     lines, room = [""], columns
-    for unit in re.findall(r"\s+|[^\s\u2e80-\uffff]+|[\u2e80-\uffff][，。；：、！？）」』”]?", text):
+    for unit in units:
         needed = width(unit)
         if needed > room and lines[-1]:
             lines, room = [*lines, ""], columns
