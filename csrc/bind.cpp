@@ -543,7 +543,10 @@ NB_MODULE(_native, m) {
                 require(std::fabs(inverse_frequency.data()[i]) <= 1e6f, "a frequency must be a finite number");
             float* table = new float[(size_t)context * 2 * half];
             nb::capsule owner(table, [](void* p) noexcept { delete[] static_cast<float*>(p); });
-            fill_rope_table(inverse_frequency.data(), (int)half, (int)context, table);
+            {
+                nb::gil_scoped_release release;
+                fill_rope_table(inverse_frequency.data(), (int)half, (int)context, table);
+            }
             return nb::ndarray<nb::numpy, float, nb::ndim<3>>(table, {(size_t)context, 2, half}, owner);
         },
         "inverse_frequency"_a.noconvert(), "context"_a);

@@ -87,15 +87,15 @@ class Scheduler:
         sequences: list[Sequence] = []
         draws: list[Draw] = []
         for sequence in sorted(self.running, key=lambda s: len(s.ids) - s.num_cached > 1):
-            new_ids = sequence.ids[sequence.num_cached : sequence.num_cached + rows_left]
-            if not new_ids:
+            if not rows_left:
                 break
+            # The last id always runs: a step that was interrupted while it was booked may have cached it.
+            start = min(sequence.num_cached, len(sequence.ids) - 1)
+            new_ids = sequence.ids[start : start + rows_left]
             rows_left -= len(new_ids)
-            end = sequence.num_cached + len(new_ids)
+            end = start + len(new_ids)
             is_complete = end == len(sequence.ids)
-            slices.append(
-                Slice(new_ids, sequence.num_cached, sequence.pages[: pages_for(end)], int(is_complete))
-            )
+            slices.append(Slice(new_ids, start, sequence.pages[: pages_for(end)], int(is_complete)))
             sequences.append(sequence)
             if is_complete:
                 request = sequence.request
@@ -109,7 +109,7 @@ class Scheduler:
         grown: list[Sequence] = []
         for sequence, piece in zip(step.sequences, step.batch.slices, strict=True):
             sequence.timings.forward_passes += 1
-            sequence.num_cached += len(piece.ids)
+            sequence.num_cached = piece.start + len(piece.ids)
             if not piece.num_outputs:
                 continue
             if not sequence.request.use_cache:

@@ -186,9 +186,9 @@ def sine_cosine(angle: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArra
     z = r * r
     s = np.ones_like(z)
     c = np.ones_like(z)
-    for n in range(10, 0, -1):
-        s = 1.0 - s * z / (2 * n * (2 * n + 1))
-        c = 1.0 - c * z / (2 * n * (2 * n - 1))
+    for n in range(9, 0, -1):
+        s = 1.0 - s * (z * (1.0 / (2 * n * (2 * n + 1))))
+        c = 1.0 - c * (z * (1.0 / (2 * n * (2 * n - 1))))
     s = s * r
     quarter = k.astype(np.int64) & 3
     return np.choose(quarter, [s, c, -s, -c]), np.choose(quarter, [c, -s, -c, s])

@@ -78,11 +78,11 @@ class Llama:
         b, rows = self.buffers, batch.rows(self.ops)
         self.embed(rows, b.x)
         for layer in self.layers:
-            layer.qkv(b.x, b.qkv)
-            layer.attention(b.qkv, rows, b.mixed)
+            layer.qkv(b.x, b.qkv)  # norm(x) times q, k and v
+            layer.attention(b.qkv, rows, b.mixed)  # q and k turned by position, k and v stored, then attended
             layer.attention_out(b.mixed, b.x)  # x += …
-            layer.gate_up(b.x, b.gate_up)
-            layer.down(b.gate_up, b.x)  # x += …
+            layer.gate_up(b.x, b.gate_up)  # norm(x) times gate and up
+            layer.down(b.gate_up, b.x)  # x += … times silu(gate) * up
         self.ops.take_outputs(b.x, rows, b.last)
         self.head(b.last, b.scores)
         return kernels.Logits(self.cpu, b.scores, self.vocab)
