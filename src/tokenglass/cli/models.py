@@ -224,7 +224,7 @@ def known_facts(name: str) -> dict[str, Any]:
     facts["path"] = str(path) if path else None
     if path:
         facts["num_bytes"] = _bytes_of(path)
-    if path and path.suffix == ".gguf" and path.is_file():
+    if path and path.is_file():
         from tokenglass.hub.facts import describe
 
         inside = asdict(describe(path))

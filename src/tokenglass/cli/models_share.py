@@ -50,8 +50,8 @@ def share_models(arguments: list[str]) -> int:
             say(t("Whoever can reach this address can read these models. Stop with Ctrl-C."))
         say(t("On the other machine, before tokenglass:"))
         address = f"[{host}]" if ":" in host else host
-        write(f"export HF_ENDPOINT=http://{address}:{share.port}\n")
         try:
+            write(f"export HF_ENDPOINT=http://{address}:{share.port}\n")
             share.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt:
             say(t("stopped"))
