@@ -75,7 +75,7 @@ ZH = {
     "context length": "上下文长度",
     "layers": "层数",
     "embedding length": "嵌入维数",
-    "tokens": "词元数",
+    "tokens": "词元",
     "tokenizer": "分词器",
     "chat template": "聊天模板",
     # share
