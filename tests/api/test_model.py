@@ -74,6 +74,34 @@ def test_score_is_the_log_softmax_of_every_row(model: tg.LanguageModel) -> None:
     model.engine.scheduler.pool.check([])
 
 
+def test_ids_and_tokens_are_scored_like_their_text(model: tg.LanguageModel) -> None:
+    tokens = model.tokenize(PROMPT)
+    whole = model.score(PROMPT)
+    for same in (tokens, list(tokens.ids)):
+        score = model.score(same)
+        np.testing.assert_array_equal(score.logprobs, whole.logprobs)
+        assert score.tokens == tokens
+
+
+def test_no_tokens_asked_is_an_empty_answer(model: tg.LanguageModel) -> None:
+    generation = model.generate(PROMPT, max_tokens=0)
+    assert (generation.text, generation.ids, generation.finish_reason) == ("", (), "length")
+
+
+def test_a_stream_too_long_is_refused_when_it_begins(model: tg.LanguageModel) -> None:
+    stream = model.stream([5] * 512)
+    with pytest.raises(ContextFullError):
+        next(stream)
+
+
+def test_a_step_takes_what_argmax_gives(model: tg.LanguageModel) -> None:
+    step = model.step(PROMPT)
+    step.take(step.next().logits.argmax())
+    assert tuple(step.taken_ids) == model.generate(PROMPT, max_tokens=1).ids
+    with pytest.raises(ParameterError, match="top"):
+        step.next(top=-1)
+
+
 def test_next_is_what_greedy_takes(model: tg.LanguageModel) -> None:
     best = model.next(PROMPT).top(1)[0]
     assert (best.rank, best.id) == (1, model.generate(PROMPT, max_tokens=1).ids[0])
@@ -120,6 +148,9 @@ def test_a_forgotten_step_gives_its_pages_back(model: tg.LanguageModel) -> None:
         ("", {}, "prompt"),
         ([], {}, "prompt"),
         (["a"], {}, "prompt"),
+        (b"ab", {}, "prompt"),
+        (None, {}, "prompt"),
+        ({"role": "user"}, {}, "prompt"),
         ([True], {}, "prompt"),
         ([1, {"role": "user"}], {}, "prompt"),
         ("a", {"temprature": 1.0}, "temprature"),

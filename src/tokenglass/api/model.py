@@ -117,7 +117,7 @@ class LanguageModel:
         return Generation(
             text="".join(piece.text for piece in pieces),
             ids=tuple(token_id for piece in pieces for token_id in piece.token_ids),
-            finish_reason=pieces[-1].finish_reason or "stop",
+            finish_reason=pieces[-1].finish_reason or "length",
             prompt_ids=tuple(request.prompt_ids),
             sampling=request.sampling,
             timings=pieces[-1].timings,
@@ -135,6 +135,7 @@ class LanguageModel:
     ) -> Generator[Piece]:
         """The answer piece by piece, arguments as for `generate`: each has `.text` (whole characters, maybe
         none yet) and `.token_ids`; the last one has a `.finish_reason`. Leaving the loop ends the answer.
+        It begins when the first piece is asked for; a prompt too long for the window is refused then.
 
         for piece in model.stream("Once upon a time"): print(piece.text, end="", flush=True)
         """
@@ -160,7 +161,7 @@ class LanguageModel:
 
         model.score("The cat sat on the mat.").perplexity
         """
-        tokens = self.tokenize(text) if isinstance(text, str) else self._tokens("", self._prompt_ids(text)[0])
+        tokens = self.tokenize(text) if isinstance(text, str) else self._as_tokens(text)
         ids = np.array(tokens.ids, np.int64)
         if len(ids) < 2:
             raise ParameterError("text", f"has {len(ids)} tokens; a score needs at least two")
@@ -228,12 +229,18 @@ class LanguageModel:
             return self.engine.tokenizer.encode(prompt), False
         if isinstance(prompt, Tokens):
             return list(prompt.ids), False
-        items = list(prompt)
+        items = [] if isinstance(prompt, bytes) or not isinstance(prompt, Iterable) else list(prompt)
         if items and all(isinstance(item, Mapping) for item in items):
             return self.engine.tokenizer.encode_chat(cast(list[Message], items)), True
-        if all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in items):
+        is_ids = all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in items)
+        if is_ids and (items or prompt == []):
             return [int(item) for item in cast(list[int], items)], False
         raise ParameterError("prompt", "must be text, a list of messages, or a list of token ids")
+
+    def _as_tokens(self, ids: Tokens | Sequence[int]) -> Tokens:
+        return (
+            ids if isinstance(ids, Tokens) else self._tokens(self.detokenize(ids), self._prompt_ids(ids)[0])
+        )
 
     def _tokens(self, text: str, ids: Sequence[int]) -> Tokens:
         vocabulary = self.vocabulary

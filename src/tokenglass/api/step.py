@@ -5,11 +5,13 @@ Adds to `engine/stepping.py`, which does the work, what a reader wants to see: d
 
 from __future__ import annotations
 
-from typing import Self
+from operator import index
+from typing import Self, SupportsIndex
 
 from tokenglass.api.distribution import Distribution
 from tokenglass.engine.stepping import Stepper
 from tokenglass.sampling.candidates import Scores
+from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Vocabulary
 from tokenglass.tokens.stream import decode
 
@@ -32,8 +34,13 @@ class Step(Stepper):
         """The text of the tokens taken so far; a torn character at its end shows as U+FFFD."""
         return decode(self._engine.tokenizer.vocabulary, self.taken_ids, at_start=False)
 
+    def take(self, token_id: SupportsIndex) -> None:
+        """Appends any token of the vocabulary. ParameterError: no such token, or the window is full."""
+        super().take(index(token_id))  # also what argmax gives, a numpy integer
+
     def next(self, top: int = 20) -> Distribution:
         """What could come next, `top` tokens of it printed. No forward pass when asked again."""
+        check_integer("top", top, 0, 1 << 31)
         return distribution(self.scores(), self._engine.tokenizer.vocabulary, top)
 
     def __repr__(self) -> str:
