@@ -7,7 +7,7 @@ from __future__ import annotations
 ZH = {
     # tokenglass --help
     "usage: tokenglass COMMAND [options]": "用法：tokenglass 命令 [选项]",
-    "A glass-box LLM engine: fast enough to serve, clear enough to see every next token.": "玻璃盒子般的大模型引擎：快得可以上线，清楚得看得见每一个下一词元。",
+    "A glass-box LLM engine: fast enough to serve, clear enough to see every next token.": "玻璃盒 LLM 引擎：快到可以对外服务，清楚到能看见每一个下一个词元。",
     "tokenglass COMMAND --help says what a command takes; tokenglass --version: which one.": "tokenglass 命令 --help 列出一个命令的选项；tokenglass --version 显示版本。",
     "Everywhere: --lang en or --lang zh, or TOKENGLASS_LANG=zh (中文).": "随处可用：--lang en（英文）、--lang zh，或者 TOKENGLASS_LANG=zh。",
     "answer a prompt, or continue a text, with a model on this machine": "用本机的模型回答提示词，或者续写文字",
