@@ -25,6 +25,7 @@ VERBS = {
     "step": "one token at a time by hand: take the draw, another token, or go back",
     "chat": "talk with a model, turn by turn",
     "models": "models known by name and models stored here: pull, show, remove, share",
+    "explain-cache": "what keeping keys and values saves: two loops, side by side",
     "bench": "measure this machine: tokens per second and the share of what memory allows",
     "replay": "run a stored trace again and check every token, or show it",
     "presets": "sampling settings for four kinds of text, and why",
@@ -52,7 +53,7 @@ def dispatch(arguments: list[str]) -> int:
     """Calls the verb that the first argument names."""
     match arguments:
         case [verb, *rest] if verb in VERBS:
-            status: int = import_module(f"tokenglass.cli.{verb}").main(rest)
+            status: int = import_module(f"tokenglass.cli.{verb.replace('-', '_')}").main(rest)
         case ["--version" | "-V"]:
             output.write(f"tokenglass {__version__}\n")
             status = 0
