@@ -48,7 +48,7 @@ def test_each_page_has_the_same_headings_and_code_in_both_languages() -> None:
 
 
 def quotations(text: str) -> list[tuple[str, str]]:
-    """(file, lines) of each python block that begins with `# src/…`: it claims to stand there word for word."""
+    """(file, lines) of each python block that begins with `# src/…`: it claims to stand there as it is."""
     return re.findall(r"^```python\n# (src/\S+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
