@@ -173,6 +173,15 @@ def test_rm_without_a_terminal_needs_yes(tokenglass_: Command, own: Path) -> Non
     assert not own.exists()
 
 
+def test_damaged_file_is_not_removed_without_asking_either(tokenglass_: Command, store: Path) -> None:
+    place = store / "smollm2-135m-instruct-q4_1.gguf"
+    place.write_bytes(b"cut")
+    assert finish(child("models", "rm", "smollm2")).status == 2
+    assert place.exists()
+    assert tokenglass_("models", "rm", "smollm2", "--yes").status == 0
+    assert not place.exists()
+
+
 def test_slip_in_one_name_removes_nothing(tokenglass_: Command, own: Path) -> None:
     assert tokenglass_("models", "rm", "my-own", "no-such", "--yes").status == 1
     assert own.exists()

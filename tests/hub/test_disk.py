@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hub import fake_hub
 from tests.hub.conftest import fail_if_called, leftovers
 from tests.hub.fake_index import CONTENT
 from tokenglass.errors import DownloadError
@@ -81,6 +82,23 @@ def test_real_disk_that_fills_up_under_pip_is_named(
     with pytest.raises(DownloadError, match=r"(disk filled up|No space left).*Free some space"):
         pull("tiny", store=store, catalogue=[entry])
     assert leftovers(store) == []
+
+
+def test_real_disk_that_fills_up_under_a_hub_is_named_and_gets_its_space_back(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = small_disk / "models"
+    with fake_hub.serving(fake_hub.FakeHub()) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        with pytest.raises(DownloadError, match=r"not enough space in .*: 3\.0 MB needed"):
+            pull("hub-model", store=store, catalogue=[fake_hub.ENTRY])
+        assert hub.gets == []
+        monkeypatch.setattr("tokenglass.hub.fetch.check_space", lambda *_: None)
+        with pytest.raises(DownloadError, match=r"disk filled up.*Free some space"):
+            pull("hub-model", store=store, catalogue=[fake_hub.ENTRY])
+    assert leftovers(store) == []
+    assert not list(store.glob("*.gguf"))
+    assert shutil.disk_usage(store).used < 100_000
 
 
 @contextmanager

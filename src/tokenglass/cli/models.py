@@ -274,14 +274,20 @@ def remove_models(arguments: list[str]) -> int:
         if find(name) is None and stored_path(name) is None:
             raise _unknown(name)
     for name in options["names"]:
-        path = stored_path(name)
-        if path and not options["yes"] and not _confirmed(path):
+        path = _place(name)
+        if os.path.lexists(path) and not options["yes"] and not _confirmed(path):
             say(t("{name} stays", name=name))
         elif remove(name):
             say(t("{name} is removed", name=name))
         else:
             say(t("{name} is not stored here", name=name))
     return 0
+
+
+def _place(name: str) -> Path:
+    """Where the store keeps a known model, also when what is there is cut or a link to nowhere."""
+    entry = find(name)
+    return store_folder() / entry.stored_as if entry else stored_path(name) or store_folder() / name
 
 
 def _confirmed(path: Path) -> bool:

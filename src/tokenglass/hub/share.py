@@ -17,6 +17,7 @@ import hashlib
 import json
 import re
 import socket
+import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -125,7 +126,8 @@ class Share(ThreadingHTTPServer):
         return shared_files(self.store, only=self.only, catalogue=self.catalogue)
 
     def server_bind(self) -> None:  # HTTPServer's own asks the name service who we are, which may take long
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "win32":  # there it would let two servers share one port
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
