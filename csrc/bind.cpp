@@ -482,7 +482,7 @@ void check_logits(const Rows& logits, int64_t row, int64_t vocab) {
     require(vocab > 0 && vocab <= logits.width, "vocabulary wider than the logits");
 }
 
-nb::object top(const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
+nb::object top(const tg_ops& ops, const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
     check_logits(logits, row, vocab);
     require(num > 0, "num must be positive");
     const int n = (int)std::min(num, vocab);
@@ -490,16 +490,14 @@ nb::object top(const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
     auto better = [z](int32_t a, int32_t b) { return z[a] > z[b] || (z[a] == z[b] && a < b); };
     std::vector<int32_t> ids;
     ids.reserve(n + 1);
-    for (int32_t i = 0; i < vocab; i++) {  // a heap whose front is the worst of the best n
-        if (std::isnan(z[i])) continue;
-        if ((int)ids.size() < n) {
-            ids.push_back(i);
-            if ((int)ids.size() == n) std::make_heap(ids.begin(), ids.end(), better);
-        } else if (z[i] > z[ids.front()]) {
-            std::pop_heap(ids.begin(), ids.end(), better);
-            ids.back() = i;
-            std::push_heap(ids.begin(), ids.end(), better);
-        }
+    int i = 0;
+    for (; i < (int)vocab && (int)ids.size() < n; i++)
+        if (!std::isnan(z[i])) ids.push_back(i);
+    std::make_heap(ids.begin(), ids.end(), better);  // its front is the worst of the best n
+    while (!ids.empty() && (i = ops.next_above(z, i, (int)vocab, z[ids.front()])) < vocab) {
+        std::pop_heap(ids.begin(), ids.end(), better);
+        ids.back() = i++;
+        std::push_heap(ids.begin(), ids.end(), better);
     }
     std::sort(ids.begin(), ids.end(), better);
     auto* found = new std::vector<int32_t>(std::move(ids));
@@ -575,9 +573,24 @@ NB_MODULE(_native, m) {
             "top",
             [](Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
                 Timed timed(cpu);
-                return top(logits, row, vocab, num);
+                return top(cpu.ops, logits, row, vocab, num);
             },
             "logits"_a, "row"_a, "vocab"_a, "num"_a)
+        .def(
+            "survey",
+            [](Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, int64_t id) {
+                check_logits(logits, row, vocab);
+                require(id >= 0 && id < vocab, "no such token");
+                Timed timed(cpu);
+                const float* z = logits.row((int)row);
+                const int best = cpu.ops.argmax(z, (int)vocab);
+                require(best >= 0, "no logit of this row is a finite number");
+                double total, below;
+                int better;
+                cpu.ops.survey(z, (int)vocab, z[best], (int)id, &total, &below, &better);
+                return nb::make_tuple(z[best], total, below, better);
+            },
+            "logits"_a, "row"_a, "vocab"_a, "id"_a)
         .def("softmax_weights", &softmax_weights, "logits"_a, "row"_a, "vocab"_a, "temperature"_a);
 
     nb::class_<Matrix>(m, "Matrix")

@@ -14,6 +14,6 @@
 
 extern "C" const tg_ops TG_JOIN(tg_ops_, TG_ISA_NAME);
 extern "C" const tg_ops TG_JOIN(tg_ops_, TG_ISA_NAME) = {
-    TG_STRING(TG_ISA_NAME), quantise, linear,  embed,    rms_norm, swiglu, rope_store, attend,
-    attend_merge,           argmax,   softmax, read_all,
+    TG_STRING(TG_ISA_NAME), quantise, linear,  embed,      rms_norm, swiglu,   rope_store, attend,
+    attend_merge,           argmax,   softmax, next_above, survey,   read_all,
 };

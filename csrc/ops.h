@@ -87,5 +87,10 @@ struct tg_ops {
     int (*argmax)(const float* logits, int n);
     // exp((logits - max) / temperature) into weights [n]; returns their sum
     double (*softmax)(const float* logits, float* weights, int n, float max, float temperature);
+    // The first index from `from` on whose logit is greater than `limit`; n where there is none
+    int (*next_above)(const float* logits, int from, int n, float limit);
+    // One pass for the reasons of a choice: sums of e^(logit - max) and of that times (logit - max), and how many
+    // tokens are better than `id` (a greater logit, or the same one and a lower id)
+    void (*survey)(const float* logits, int n, float max, int id, double* total, double* below, int* better);
     int64_t (*read_all)(const uint8_t* data, size_t bytes);  // touches every cache line: the speed limit of memory
 };

@@ -40,6 +40,7 @@ inline f32x16 f_zero_below(f32x16 a, f32x16 x, float limit) {  // a where x >= l
 inline f32x16 f_keep_first(f32x16 a, int n, float rest) {  // lanes >= n become `rest`
     return _mm512_mask_mov_ps(_mm512_set1_ps(rest), (__mmask16)((1u << n) - 1), a);
 }
+inline int f_count_greater(f32x16 a, f32x16 b) { return __builtin_popcount(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ)); }
 inline f32x16 f_load_half(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }
 inline void f_store_half(uint16_t* p, f32x16 a) { _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph(a, 0)); }
 inline i32x16 i_set(int32_t x) { return _mm512_set1_epi32(x); }
@@ -94,6 +95,10 @@ inline f32x16 f_keep_first(f32x16 x, int n, float rest) {
     __m256i low = _mm256_cmpgt_epi32(num, lane),
             high = _mm256_cmpgt_epi32(num, _mm256_add_epi32(lane, _mm256_set1_epi32(8)));
     return {_mm256_blendv_ps(r, x.a, _mm256_castsi256_ps(low)), _mm256_blendv_ps(r, x.b, _mm256_castsi256_ps(high))};
+}
+inline int f_count_greater(f32x16 x, f32x16 y) {
+    return __builtin_popcount(_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_GT_OQ))) +
+           __builtin_popcount(_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_GT_OQ)));
 }
 inline f32x16 f_load_half(const uint16_t* p) {
     return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)),
@@ -192,6 +197,11 @@ inline f32x16 f_zero_below(f32x16 a, f32x16 x, float limit) {
 inline f32x16 f_keep_first(f32x16 a, int n, float rest) {
     for (int l = n; l < 16; l++) a.v[l] = rest;
     return a;
+}
+inline int f_count_greater(f32x16 a, f32x16 b) {
+    int count = 0;
+    TG_EACH count += a.v[l] > b.v[l];
+    return count;
 }
 inline float half_to_float(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = (h >> 10) & 31, mantissa = h & 0x3ff, bits;

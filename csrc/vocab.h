@@ -44,6 +44,33 @@ double softmax(const float* logits, float* weights, int n, float max, float temp
     return total;
 }
 
+int next_above(const float* logits, int from, int n, float limit) {
+    int i = from;
+    while (i + 16 <= n && f_count_greater(f_load(logits + i), f_set(limit)) == 0) i += 16;
+    while (i < n && !(logits[i] > limit)) i++;
+    return i;
+}
+
+void survey(const float* logits, int n, float max, int id, double* total, double* below, int* better) {
+    *total = *below = 0.0, *better = 0;
+    const f32x16 top = f_set(max), chosen = f_set(logits[id]);
+    for (int from = 0; from < n; from += 4096) {  // float lanes within 256 vectors, double beyond
+        const int end = from + 4096 < n ? from + 4096 : n;
+        f32x16 weights = f_set(0.0f), products = weights;
+        for (int i = from; i < end; i += 16) {
+            const int num = end - i < 16 ? end - i : 16;
+            float v[16] = {0};
+            memcpy(v, logits + i, (size_t)num * 4);
+            const f32x16 z = f_keep_first(f_load(v), num, -INFINITY), e = f_exp(f_sub(z, top));
+            weights = f_add(weights, e);
+            products = f_fma(e, f_max(f_sub(z, top), f_set(-1e30f)), products);  // 0 times -inf would be NaN
+            *better += f_count_greater(z, chosen);
+        }
+        *total += f_sum(weights), *below += f_sum(products);
+    }
+    for (int i = 0; i < id; i++) *better += logits[i] == logits[id];
+}
+
 int64_t read_all(const uint8_t* data, size_t bytes) {
     i32x16 a = i_set(0), b = a, c = a, d = a;
     for (size_t i = 0; i + 256 <= bytes; i += 256) {

@@ -127,3 +127,23 @@ def test_any_logits(values: list[float], num: int) -> None:
         ops, cpu = native(isa)
         assert cpu.argmax(filled(ops, z), 0, z.size) == wanted[0]
         assert_same_bits(cpu.top(filled(ops, z), 0, z.size, num), wanted[1])
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("vocab", SIZES)
+def test_survey_equals_the_twin_and_what_it_says(vocab: int, isa: str) -> None:
+    ops, cpu = native(isa)
+    twin_ops, twin_cpu = twin()
+    rng = np.random.default_rng(vocab)
+    z = rng.normal(0, 4, (1, vocab)).astype(np.float32)
+    z[0, rng.integers(vocab)] = z[0, rng.integers(vocab)]  # a tie, perhaps
+    if vocab > 3:
+        z[0, 1], z[0, 2] = -np.inf, np.nan
+    for token in {0, vocab // 2, vocab - 1}:
+        told = cpu.survey(filled(ops, z), 0, vocab, token)
+        assert told == twin_cpu.survey(filled(twin_ops, z), 0, vocab, token)
+        finite = z[0][np.isfinite(z[0])].astype(np.float64)
+        p = np.exp(finite - finite.max())
+        assert told[:2] == (finite.max(), pytest.approx(p.sum(), rel=1e-5))
+        assert told[2] == pytest.approx((p * (finite - finite.max())).sum(), rel=1e-4, abs=1e-6)
+        assert told[3] == sum(x > z[0, token] for x in z[0]) + sum(x == z[0, token] for x in z[0, :token])

@@ -38,6 +38,8 @@ class Cpu:
         """The lowest id among the largest of the first `vocab` logits of a row; -1 if that is not finite."""
     def top(self, logits: Rows, row: int, vocab: int, num: int) -> NDArray[np.int32]:
         """Ids of the `num` largest, largest first, equals by id; NaN is left out: int32 [<= num]."""
+    def survey(self, logits: Rows, row: int, vocab: int, id: int) -> tuple[float, float, float, int]:
+        """(largest, sum of e^(logit - largest), sum of that times (logit - largest), tokens better than id)."""
     def softmax_weights(
         self, logits: Rows, row: int, vocab: int, temperature: float
     ) -> tuple[NDArray[np.float32], float]:

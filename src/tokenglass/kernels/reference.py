@@ -26,7 +26,7 @@ from tokenglass.kernels.reference_numbers import (
     lane_sum,
     quantise,
     sine_cosine,
-    sum_of_squares,
+    sum_of_products,
     unpack,
 )
 
@@ -53,6 +53,21 @@ class Cpu:
         z = logits.numpy()[row, :vocab]
         ids = np.argsort(-z, kind="stable")
         return ids[~np.isnan(z[ids])][:num].astype(np.int32)
+
+    def survey(self, logits: Rows, row: int, vocab: int, id: int) -> tuple[float, float, float, int]:
+        """(largest, sum of e^(logit - largest), sum of that times (logit - largest), tokens better than id)."""
+        z = logits.numpy()[row, :vocab]
+        weights, total = self.softmax_weights(logits, row, vocab, 1.0)
+        largest = z[self.argmax(logits, row, vocab)]
+        with np.errstate(all="ignore"):
+            difference = z - largest
+        difference = np.where(difference > -1e30, difference, f32(-1e30))
+        below = sum(
+            float(sum_of_products(weights[i : i + 4096], difference[i : i + 4096]))
+            for i in range(0, vocab, 4096)
+        )
+        better = int(np.count_nonzero(z > z[id]) + np.count_nonzero(z[:id] == z[id]))
+        return float(largest), total, below, better
 
     def softmax_weights(self, logits: Rows, row: int, vocab: int, temperature: float) -> tuple[F32, float]:
         """e^((logit - largest) / temperature) and their sum: float32 lanes in 4096 numbers, then float64."""
@@ -248,7 +263,7 @@ class RMSNorm(RowOperation):
     def __call__(self, x: Rows, out: Rows) -> None:
         values = x.numpy()
         with np.errstate(all="ignore"):
-            factor = f32(1) / np.sqrt(sum_of_squares(values) / f32(x.width) + self.eps)
+            factor = f32(1) / np.sqrt(sum_of_products(values, values) / f32(x.width) + self.eps)
             out.fill(values * factor[:, None] * self.weight)
 
 

@@ -93,12 +93,12 @@ def lane_sum(x: F32) -> F32:
     return tree_sum(total)
 
 
-def sum_of_squares(x: F32) -> F32:
-    """The squares of the last axis, in the order of `lane_sum`, each added by a fused multiply-add."""
-    vectors = in_lanes(x)
-    total = np.zeros_like(vectors[..., 0, :])
-    for i in range(vectors.shape[-2]):
-        total = fma(vectors[..., i, :], vectors[..., i, :], total)
+def sum_of_products(x: F32, y: F32) -> F32:
+    """Of the last axis, in the order of `lane_sum`, each product added by a fused multiply-add."""
+    a, b = in_lanes(x), in_lanes(y)
+    total = np.zeros_like(a[..., 0, :])
+    for i in range(a.shape[-2]):
+        total = fma(a[..., i, :], b[..., i, :], total)
     return tree_sum(total)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import math
 
 from tokenglass.sampling.candidates import Candidates, Scores
 from tokenglass.trace import Candidate, Decision, Stage
@@ -24,27 +23,25 @@ def reasons_of(
     the chosen one.
     """
     z = logits.numpy()[row]
-    weights, total = logits.weights(row, 1.0)
+    largest, total, below, better = logits.survey(row, token_id)
+    log_total = math.log(total)
     shown = logits.top(row, num_shown).tolist() if num_shown else []
     if token_id not in shown:
         shown.append(token_id)
-    raw = [float(weights[i]) / total for i in shown]
+    scores = [float(z[i]) for i in shown]
+    raw = [math.exp(score - largest) / total for score in scores]
     final = {token_id: 1.0} if candidates is None else final_probabilities(candidates, shown)
-    top = tuple(
-        Candidate(i, float(z[i]), raw_p, final.get(i, 0.0)) for i, raw_p in zip(shown, raw, strict=True)
-    )
-    below = z - z.max()
-    better = np.count_nonzero(z > z[token_id]) + np.count_nonzero(z[:token_id] == z[token_id])
+    probabilities = [final.get(i, 0.0) for i in shown]
     return Decision(
         token_id=token_id,
-        rank=int(better) + 1,
-        raw_logp=float(below[token_id]) - float(np.log(total)),
-        logp=float(np.log(final[token_id])),
-        entropy=float(np.log(total)) - expected_below(weights, below) / total,
+        rank=better + 1,
+        raw_logp=float(z[token_id]) - largest - log_total,
+        logp=math.log(final[token_id]),
+        entropy=log_total - below / total,
         stages=tuple(stages),
-        top=top,
-        rest_raw_p=max(0.0, 1.0 - sum(c.raw_p for c in top)),
-        rest_p=max(0.0, 1.0 - sum(c.p for c in top)),
+        top=tuple(map(Candidate, shown, scores, raw, probabilities)),
+        rest_raw_p=max(0.0, 1.0 - sum(raw)),
+        rest_p=max(0.0, 1.0 - sum(probabilities)),
     )
 
 
@@ -55,12 +52,6 @@ def final_probabilities(candidates: Candidates, shown: list[int]) -> dict[int, f
     """
     survivors = shown
     if candidates.count < len(candidates.weights):
-        survivors = np.intersect1d(shown, candidates.ids(candidates.count)).tolist()
+        alive = set(candidates.ids(candidates.count).tolist())
+        survivors = [i for i in shown if i in alive]
     return {i: float(candidates.weights[i]) / candidates.mass for i in survivors}
-
-
-def expected_below(weights: NDArray[np.float32], below: NDArray[np.float32]) -> float:
-    """The sum of weight times logit below the best, both float32 [vocab], without a thread of BLAS."""
-    products = np.maximum(below, np.float32(-1e30))  # -inf has weight 0, and 0 times -inf is no number
-    products *= weights
-    return float(products.sum(dtype=np.float64))
