@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <optional>
 
 #include "cpu.h"
@@ -505,6 +506,10 @@ nb::object top(const tg_ops& ops, const Rows& logits, int64_t row, int64_t vocab
     return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(found->data(), {found->size()}, owner));
 }
 
+// A row of logits is cut into stretches, which all threads share; their sums are joined in order.
+int stretches(int64_t vocab) { return (int)((vocab + TG_STRETCH - 1) / TG_STRETCH); }
+int stretch(int64_t vocab, int i) { return (int)std::min<int64_t>(TG_STRETCH, vocab - (int64_t)i * TG_STRETCH); }
+
 nb::tuple softmax_weights(Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, float temperature) {
     check_logits(logits, row, vocab);
     require(temperature > 0.0f, "temperature must be positive");
@@ -514,7 +519,12 @@ nb::tuple softmax_weights(Cpu& cpu, const Rows& logits, int64_t row, int64_t voc
     require(best >= 0, "no logit of this row is a finite number");
     float* weights = new float[(size_t)vocab];
     nb::capsule owner(weights, [](void* p) noexcept { delete[] static_cast<float*>(p); });
-    const double sum = cpu.ops.softmax(z, weights, (int)vocab, z[best], temperature);
+    std::vector<float> parts((size_t)stretches(vocab));
+    cpu.parallel(stretches(vocab), [&](int i) {
+        const int64_t from = (int64_t)i * TG_STRETCH;
+        parts[i] = cpu.ops.softmax(z + from, weights + from, stretch(vocab, i), z[best], temperature);
+    });
+    const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
     return nb::make_tuple(nb::ndarray<nb::numpy, float, nb::ndim<1>>(weights, {(size_t)vocab}, owner), sum);
 }
 
@@ -585,9 +595,14 @@ NB_MODULE(_native, m) {
                 const float* z = logits.row((int)row);
                 const int best = cpu.ops.argmax(z, (int)vocab);
                 require(best >= 0, "no logit of this row is a finite number");
-                double total, below;
-                int better;
-                cpu.ops.survey(z, (int)vocab, z[best], (int)id, &total, &below, &better);
+                double total = 0.0, below = 0.0;
+                int better = 0;
+                std::vector<tg_survey> parts((size_t)stretches(vocab));
+                cpu.parallel(stretches(vocab), [&](int i) {
+                    parts[i] = cpu.ops.survey(z + (int64_t)i * TG_STRETCH, stretch(vocab, i), z[best], z[id]);
+                });
+                for (const auto& part : parts) total += part.total, below += part.below, better += part.greater;
+                for (int i = 0; i < id; i++) better += z[i] == z[id];
                 return nb::make_tuple(z[best], total, below, better);
             },
             "logits"_a, "row"_a, "vocab"_a, "id"_a)

@@ -13,6 +13,7 @@ enum { TG_GROUP = 32 };  // columns that share one scale
 enum { TG_PAGE = 16 };   // positions in a KV page
 enum { TG_SPAN = 256 };  // absolute positions in one softmax partial
 enum { TG_MAX_HEAD_DIM = 256 };
+enum { TG_STRETCH = 4096 };  // logits summed in float lanes; sums of stretches are joined in double
 
 // Panel kinds. One row here, one in matmul.h (dot products, dequantised columns), one in pack.cpp.
 enum tg_kind { TG_F32 = 0, TG_Q4 = 1, TG_Q4M = 2, TG_Q8 = 3, TG_NUM_KINDS = 4 };
@@ -74,6 +75,11 @@ struct tg_rope_job {
     int32_t table_width, stride, heads, kv_heads, head_dim, half;
 };
 
+struct tg_survey {
+    float total, below;
+    int32_t greater;
+};
+
 struct tg_ops {
     const char* name;
     void (*quantise)(const tg_rows* x, int row);
@@ -85,12 +91,12 @@ struct tg_ops {
     void (*attend)(const tg_attention_job* job, int block);
     void (*attend_merge)(const tg_attention_job* job, int row_head);
     int (*argmax)(const float* logits, int n);
-    // exp((logits - max) / temperature) into weights [n]; returns their sum
-    double (*softmax)(const float* logits, float* weights, int n, float max, float temperature);
+    // weights = e^((logit - max) / temperature) of one stretch of at most TG_STRETCH; returns their sum
+    float (*softmax)(const float* logits, float* weights, int n, float max, float temperature);
     // The first index from `from` on whose logit is greater than `limit`; n where there is none
     int (*next_above)(const float* logits, int from, int n, float limit);
-    // One pass for the reasons of a choice: sums of e^(logit - max) and of that times (logit - max), and how many
-    // tokens are better than `id` (a greater logit, or the same one and a lower id)
-    void (*survey)(const float* logits, int n, float max, int id, double* total, double* below, int* better);
+    // For the reasons of a choice, of one stretch: sums of e^(logit - max) and of that times (logit - max), and how
+    // many logits are greater than `chosen`
+    tg_survey (*survey)(const float* logits, int n, float max, float chosen);
     int64_t (*read_all)(const uint8_t* data, size_t bytes);  // touches every cache line: the speed limit of memory
 };

@@ -23,25 +23,19 @@ int argmax(const float* logits, int n) {
     return at;
 }
 
-// weights[i] = e^((logits[i] - max) / temperature). Returns their sum: float lanes within 256 vectors, double beyond.
-double softmax(const float* logits, float* weights, int n, float max, float temperature) {
-    double total = 0.0;
-    for (int from = 0; from < n; from += 4096) {
-        const int end = from + 4096 < n ? from + 4096 : n;
-        f32x16 sum = f_set(0.0f);
-        for (int i = from; i < end; i += 16) {
-            const int num = end - i < 16 ? end - i : 16;
-            float v[16] = {0};
-            memcpy(v, logits + i, (size_t)num * 4);
-            const f32x16 z = f_div(f_sub(f_load(v), f_set(max)), f_set(temperature));
-            const f32x16 e = f_keep_first(f_exp(z), num, 0.0f);
-            f_store(v, e);
-            memcpy(weights + i, v, (size_t)num * 4);
-            sum = f_add(sum, e);
-        }
-        total += f_sum(sum);
+float softmax(const float* logits, float* weights, int n, float max, float temperature) {
+    f32x16 sum = f_set(0.0f);
+    for (int i = 0; i < n; i += 16) {
+        const int num = n - i < 16 ? n - i : 16;
+        float v[16] = {0};
+        memcpy(v, logits + i, (size_t)num * 4);
+        const f32x16 z = f_div(f_sub(f_load(v), f_set(max)), f_set(temperature));
+        const f32x16 e = f_keep_first(f_exp(z), num, 0.0f);
+        f_store(v, e);
+        memcpy(weights + i, v, (size_t)num * 4);
+        sum = f_add(sum, e);
     }
-    return total;
+    return f_sum(sum);
 }
 
 int next_above(const float* logits, int from, int n, float limit) {
@@ -51,24 +45,19 @@ int next_above(const float* logits, int from, int n, float limit) {
     return i;
 }
 
-void survey(const float* logits, int n, float max, int id, double* total, double* below, int* better) {
-    *total = *below = 0.0, *better = 0;
-    const f32x16 top = f_set(max), chosen = f_set(logits[id]);
-    for (int from = 0; from < n; from += 4096) {  // float lanes within 256 vectors, double beyond
-        const int end = from + 4096 < n ? from + 4096 : n;
-        f32x16 weights = f_set(0.0f), products = weights;
-        for (int i = from; i < end; i += 16) {
-            const int num = end - i < 16 ? end - i : 16;
-            float v[16] = {0};
-            memcpy(v, logits + i, (size_t)num * 4);
-            const f32x16 z = f_keep_first(f_load(v), num, -INFINITY), e = f_exp(f_sub(z, top));
-            weights = f_add(weights, e);
-            products = f_fma(e, f_max(f_sub(z, top), f_set(-1e30f)), products);  // 0 times -inf would be NaN
-            *better += f_count_greater(z, chosen);
-        }
-        *total += f_sum(weights), *below += f_sum(products);
+tg_survey survey(const float* logits, int n, float max, float chosen) {
+    f32x16 weights = f_set(0.0f), products = weights;
+    int greater = 0;
+    for (int i = 0; i < n; i += 16) {
+        const int num = n - i < 16 ? n - i : 16;
+        float v[16] = {0};
+        memcpy(v, logits + i, (size_t)num * 4);
+        const f32x16 z = f_keep_first(f_load(v), num, -INFINITY), below = f_sub(z, f_set(max)), e = f_exp(below);
+        weights = f_add(weights, e);
+        products = f_fma(e, f_max(below, f_set(-1e30f)), products);  // 0 times -inf would be NaN
+        greater += f_count_greater(z, f_set(chosen));
     }
-    for (int i = 0; i < id; i++) *better += logits[i] == logits[id];
+    return {f_sum(weights), f_sum(products), greater};
 }
 
 int64_t read_all(const uint8_t* data, size_t bytes) {

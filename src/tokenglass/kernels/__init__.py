@@ -110,8 +110,8 @@ class Logits:
         return self.cpu.softmax_weights(self.rows, row, self.vocab, temperature)
 
     def survey(self, row: int, token_id: int) -> tuple[float, float, float, int]:
-        """For the reasons of a choice, in one pass: (largest logit, sum of e^(logit - largest), sum of that times
-        (logit - largest), number of tokens better than `token_id`).
+        """For the reasons of a choice, in one pass: (largest logit, sum of e^(logit - largest), sum of that
+        times (logit - largest), number of tokens better than `token_id`).
         """
         return self.cpu.survey(self.rows, row, self.vocab, token_id)
 

@@ -39,7 +39,7 @@ class Cpu:
     def top(self, logits: Rows, row: int, vocab: int, num: int) -> NDArray[np.int32]:
         """Ids of the `num` largest, largest first, equals by id; NaN is left out: int32 [<= num]."""
     def survey(self, logits: Rows, row: int, vocab: int, id: int) -> tuple[float, float, float, int]:
-        """(largest, sum of e^(logit - largest), sum of that times (logit - largest), tokens better than id)."""
+        """(largest, sum of e^(logit - largest), sum of that times (logit - largest), how many are better)."""
     def softmax_weights(
         self, logits: Rows, row: int, vocab: int, temperature: float
     ) -> tuple[NDArray[np.float32], float]:

@@ -55,7 +55,7 @@ class Cpu:
         return ids[~np.isnan(z[ids])][:num].astype(np.int32)
 
     def survey(self, logits: Rows, row: int, vocab: int, id: int) -> tuple[float, float, float, int]:
-        """(largest, sum of e^(logit - largest), sum of that times (logit - largest), tokens better than id)."""
+        """(largest, sum of e^(logit - largest), sum of that times (logit - largest), how many are better)."""
         z = logits.numpy()[row, :vocab]
         weights, total = self.softmax_weights(logits, row, vocab, 1.0)
         largest = z[self.argmax(logits, row, vocab)]
