@@ -82,6 +82,10 @@ def test_plan_knows_the_room_it_needs() -> None:
     assert Plan().positions == 513
     assert Plan(prefills=(16,), decode_prompt=16, decode=128).positions == 145
     assert Plan(rounds=3, prefills=(32, 64)).num_ids == 67
+    assert Plan().within(8192) == Plan()
+    small = Plan().within(100)
+    assert small.prefills == (99,)
+    assert small.positions <= 100
 
 
 def test_cold_start_runs_the_real_command(roomy_model_path: Path) -> None:

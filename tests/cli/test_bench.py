@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_mistake_is_one_line_and_status_2(
     assert words in outcome.error
 
 
-def test_window_that_is_too_short_is_refused(tokenglass_: Command, tiny_model_path: Path) -> None:
-    outcome = tokenglass_("bench", "-m", tiny_model_path, "--threads", 1)
-    assert outcome.status == 2
-    assert "context window holds 512" in outcome.error
+def test_a_short_window_is_measured_with_what_fits(tokenglass_: Command, tiny_model_path: Path) -> None:
+    outcome = tokenglass_("bench", "-m", tiny_model_path, "--threads", 1, "--quick", "--json")
+    assert outcome.status == 0
+    assert json.loads(outcome.out)["plan"]["prefills"] == [511]

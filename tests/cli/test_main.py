@@ -85,3 +85,20 @@ def test_the_walk_begins_as_the_architecture_page_says() -> None:
     source = (ROOT / "tokenglass/cli/run.py").read_text()
     assert "engine = load(" in source
     assert "for piece in engine.stream(request):" in source
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(MemoryError(), "not enough memory"), (OSError(24, "Too many open files"), "Too many open files")],
+)
+def test_what_the_system_refuses_is_one_line(
+    tokenglass_: Command, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    def refuse(arguments: list[str]) -> int:
+        raise error
+
+    monkeypatch.setattr("tokenglass.cli.main.dispatch", refuse)
+    outcome = tokenglass_("run", "hello")
+    assert outcome.status == 1
+    assert said in outcome.err
+    assert len(outcome.err.splitlines()) == 1

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,10 @@ def test_two_processes_never_mix_their_lines(home: Path) -> None:
     notes, num_bad = read_notes()
     assert num_bad == 0
     assert sorted(note["seed"] for note in notes) == [*range(200), *range(1000, 1200)]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_in_the_place_of_the_file_holds_nobody_up(home: Path) -> None:
+    journal_path().parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(journal_path())
+    assert add_note("run", model="m") is not None

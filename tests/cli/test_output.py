@@ -102,6 +102,25 @@ def test_full_disk_is_one_line(tiny_model_path: Path) -> None:
     assert outcome.err.splitlines()[1:] == ["tokenglass: cannot write the output: No space left on device"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_notes_that_cannot_be_said_cost_no_answer(tiny_model_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        outcome = finish(child("run", "hello", "-m", tiny_model_path, stderr=full))
+    assert outcome.status == 0
+    assert outcome.out == finish(child("run", "hello", "-m", tiny_model_path)).out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_polite_end_is_one(endless_model_path: Path, number: int) -> None:
+    process = child(*endless(endless_model_path))
+    assert process.stdout is not None
+    assert process.stdout.read(1)
+    process.send_signal(number)
+    outcome = finish(process)
+    assert outcome.status == 128 + number
+    assert "Traceback" not in outcome.err
+
+
 def test_closed_streams_do_not_matter(tiny_model_path: Path) -> None:
     def close_both() -> None:
         os.close(1)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -47,6 +47,17 @@ class Plan:
     def num_ids(self) -> int:
         """Ids of text that the rounds need, all starts included."""
         return max(*self.prefills, self.decode_prompt) + self.rounds
+
+    def within(self, context_length: int) -> Plan:
+        """The same with lengths cut to what a small window holds."""
+        room = context_length - 1
+        decode_prompt = min(self.decode_prompt, room // 2)
+        return replace(
+            self,
+            prefills=tuple(dict.fromkeys(min(length, room) for length in self.prefills)),
+            decode_prompt=decode_prompt,
+            decode=min(self.decode, room - decode_prompt),
+        )
 
     @property
     def positions(self) -> int:

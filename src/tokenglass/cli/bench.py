@@ -33,6 +33,7 @@ def main(arguments: list[str]) -> int:
     with download_progress() as progress:
         path = resolve(options["model"], progress=progress)
     ours = Ours(load(path, num_threads=options["threads"]))
+    plan = plan.within(ours.engine.context_length)
     num_threads = ours.engine.model.cpu.num_threads
     with ExitStack() as stack:
         others = [

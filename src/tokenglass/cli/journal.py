@@ -9,8 +9,10 @@ note that cannot be written is no reason for a run to fail. Read by `notes.py`.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -164,8 +166,11 @@ def _append(path: Path, line: bytes) -> None:
         with locked(path.parent / "models", path.name, on_wait=lambda: None):
             if _is_full(path, line):  # another process may have been faster
                 path.replace(older(path))
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    without_waiting = getattr(os, "O_NONBLOCK", 0)  # a pipe in the file's place must not hold us up
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | without_waiting, 0o600)
     try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is not a file")
         os.write(handle, line)
     finally:
         os.close(handle)

@@ -9,7 +9,9 @@ A verb is a module of this package with `main(arguments) -> exit status`, import
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from importlib import import_module
 
 from tokenglass import __version__
@@ -36,6 +38,7 @@ VERBS = {
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line and returns its exit status. A user's mistake is printed, never raised."""
     output.prepare_streams()
+    end_in_order()
     try:
         try:
             return dispatch(choose_language(sys.argv[1:] if arguments is None else arguments))
@@ -47,6 +50,22 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         output.abandon_streams()
         return 141
+    except MemoryError:
+        output.say("tokenglass: " + t("there is not enough memory. A smaller --context or model needs less"))
+        return 1
+    except OSError as error:  # of this machine: no file handles left, a process that cannot start …
+        output.say("tokenglass: " + t("the system refused: {reason}", reason=str(error)))
+        return 1
+
+
+def end_in_order() -> None:
+    """Lets kill and a closed terminal end the program as Ctrl-C does: children stopped, files left whole."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
 
 
 def dispatch(arguments: list[str]) -> int:

@@ -12,6 +12,8 @@ ZH = {
     "Everywhere: --lang en or --lang zh, or TOKENGLASS_LANG=zh (中文).": "随处可用：--lang en（英文）、--lang zh，或者 TOKENGLASS_LANG=zh。",
     "answer a prompt, or continue a text, with a model on this machine": "用本机的模型回答提示词，或者续写文字",
     "measure this machine: tokens per second and the share of what memory allows": "测量这台机器：每秒词元数，以及达到内存极限的几成",
+    "there is not enough memory. A smaller --context or model needs less": "内存不够。减小 --context 或换更小的模型",
+    "the system refused: {reason}": "系统拒绝了：{reason}",
     # argparse
     "usage: ": "用法：",
     "positional arguments": "参数",

@@ -64,8 +64,12 @@ def write(text: str) -> None:
 
 
 def say(message: str) -> None:
-    """Writes one line to stderr, whatever is in `message`."""
-    print(visible(" ".join(message.split("\n"))), file=sys.stderr, flush=True)
+    """Writes one line to stderr, whatever is in `message`. A stderr that is full or gone just loses it."""
+    try:
+        print(visible(" ".join(message.split("\n"))), file=sys.stderr, flush=True)
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def abandon_streams() -> None:
