@@ -123,7 +123,7 @@ class Sequence:
         request: Request,
         *,
         limit: int,
-        text: TextStream,
+        decoder: TextStream,
         now_s: float,
         reuse: Sequence | None = None,
         is_kept: bool = False,
@@ -135,7 +135,7 @@ class Sequence:
         self.pages: list[int] = []
         self.reuse = reuse
         self.is_kept = is_kept
-        self.text = text
+        self.decoder = decoder
         self.stop = StopStrings(request.stop)
         self.finish_reason: FinishReason | None = None
         self.error: ModelOutputError | None = None  # nothing could be chosen: the reader gets it
@@ -167,9 +167,9 @@ class Sequence:
         self.ids.append(token_id)
         is_end = is_end and not self.request.ignore_end
         is_last = is_end or len(self.ids) >= self.limit
-        text = "" if is_end else self.text.push(token_id)
+        text = "" if is_end else self.decoder.push(token_id)
         if is_last:
-            text += self.text.finish()
+            text += self.decoder.finish()
         shown, is_stopped = self.stop.push(text)
         if is_last and not is_stopped:
             shown += self.stop.flush()

@@ -63,7 +63,7 @@ class Scheduler:
         sequence = Sequence(
             request,
             limit=limit,
-            text=TextStream(self.vocabulary, at_start=not request.continues_text),
+            decoder=TextStream(self.vocabulary, at_start=not request.continues_text),
             now_s=time.perf_counter(),
             reuse=reuse,
             is_kept=keep,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from types import MappingProxyType
 
 from tokenglass.errors import ParameterError
@@ -78,15 +78,9 @@ class Sampling:
 CUTS = ("top_k", "top_p", "min_p", "typical_p")
 OFF_VALUES: Mapping[str, object] = MappingProxyType(
     {
-        "temperature": 0.0,
-        "top_k": 0,
-        "top_p": 1.0,
-        "min_p": 0.0,
-        "typical_p": 1.0,
-        "repetition_penalty": 1.0,
-        "presence_penalty": 0.0,
-        "frequency_penalty": 0.0,
-        "logit_bias": {},
+        setting.name: {} if setting.default is MISSING else setting.default
+        for setting in fields(Sampling)
+        if setting.name != "seed"
     }
 )
 
