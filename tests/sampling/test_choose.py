@@ -1,9 +1,9 @@
-"""The choice against a numpy oracle that filters whole distributions, and against chi-square."""
+"""The choice: what may be drawn, from how far down, and that nothing but seed and position decides it.
+
+That draws follow the distribution is in `test_chi_square.py`.
+"""
 
 from __future__ import annotations
-
-from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,47 +27,6 @@ def logits_of(*rows: list[float]) -> kernels.Logits:
 
 def draw_at(logits: kernels.Logits, sampling: Sampling, position: int) -> int:
     return choose_row(logits, 0, Draw(sampling, range(position))).token_id
-
-
-def expected_distribution(z: NDArray[np.float32], sampling: Sampling) -> NDArray[np.float64]:
-    """Temperature, top-k, top-p over the whole vocabulary, in float64."""
-    p: NDArray[np.float64] = np.exp((z.astype(np.float64) - z.max()) / sampling.temperature)
-    p /= p.sum()
-    order = np.lexsort((np.arange(len(p)), -z.astype(np.float64)))
-    if sampling.top_k > 0:
-        p[order[sampling.top_k :]] = 0
-        p /= p.sum()
-    if sampling.top_p < 1:
-        mass = np.cumsum(p[order])
-        p[order[int(np.searchsorted(mass, sampling.top_p - 1e-12)) + 1 :]] = 0
-        p /= p.sum()
-    return p
-
-
-SETTINGS: list[dict[str, Any]] = [
-    {"temperature": 1.0},
-    {"temperature": 0.5},
-    {"temperature": 2.0, "top_k": 5},
-    {"temperature": 1.0, "top_p": 0.9},
-    {"temperature": 1.3, "top_k": 20, "top_p": 0.7},
-    {"temperature": 1.0, "top_k": -1, "top_p": 0.3},
-]
-
-
-@pytest.mark.parametrize("values", SETTINGS)
-def test_draws_follow_the_distribution(values: dict[str, Any]) -> None:
-    num_draws = 20_000
-    z = np.random.default_rng(5).normal(0, 2, 40).astype(np.float32)
-    logits = logits_of(z.tolist())
-    sampling = Sampling(seed=11, **values)
-    counts = Counter(draw_at(logits, sampling, position) for position in range(num_draws))
-    expected = expected_distribution(z, sampling) * num_draws
-    assert all(expected[token] > 0 for token in counts), "a token that was cut away was drawn"
-    common = expected >= 5
-    observed = np.array([counts[i] for i in range(40)], np.float64)
-    chi_square = float((((observed - expected) ** 2) / np.maximum(expected, 1e-9))[common].sum())
-    freedom = int(common.sum()) - 1
-    assert chi_square < freedom + 5 * (2 * freedom) ** 0.5 + 10
 
 
 def test_a_large_vocabulary_is_drawn_from_to_its_end() -> None:
