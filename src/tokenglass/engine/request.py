@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from operator import index
@@ -41,9 +42,7 @@ class Request:
             object.__setattr__(self, "prompt_ids", tuple(map(index, self.prompt_ids)))
         except TypeError:
             raise ParameterError("prompt_ids", "must be whole numbers, the ids of tokens") from None
-        if isinstance(self.stop, str) or not all(isinstance(text, str) for text in self.stop):
-            raise ParameterError("stop", f"must hold strings, and is {self.stop!r}")
-        object.__setattr__(self, "stop", tuple(self.stop))
+        object.__setattr__(self, "stop", checked_stop(self.stop))
         if not self.prompt_ids:
             raise ParameterError(
                 "prompt",
@@ -54,8 +53,18 @@ class Request:
             check_integer("max_tokens", self.max_tokens, 0, 1 << 40)
         if self.trace_top is not None:
             check_integer("trace_top", self.trace_top, 0, 1 << 20)
-        if any(not text for text in self.stop):
-            raise ParameterError("stop", "must not hold an empty string: it would end every answer at once")
+
+
+def checked_stop(stop: object) -> tuple[str, ...]:
+    """A copy; None is no stop string. ParameterError: one that is empty or no string."""
+    if stop is None:
+        return ()
+    texts = tuple(stop) if isinstance(stop, Iterable) and not isinstance(stop, str) else (None,)
+    if not all(isinstance(text, str) for text in texts):
+        raise ParameterError("stop", f"must hold strings, and is {stop!r}")
+    if not all(texts):
+        raise ParameterError("stop", "must not hold an empty string: it would end every answer at once")
+    return texts
 
 
 @dataclass
