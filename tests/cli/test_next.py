@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.cli.conftest import Command
 from tests.support.tiny_llama import write_tiny_llama
@@ -20,19 +21,20 @@ def next_(tokenglass_: Command, tiny_model_path: Path) -> Command:
     return lambda *arguments: tokenglass_("next", "-m", tiny_model_path, *arguments)
 
 
-def softmax(z: np.ndarray, temperature: float = 1.0) -> np.ndarray:
-    e = np.exp((z - z.max()).astype(np.float64) / temperature)
-    return e / e.sum()
+def softmax(z: NDArray[np.float32], temperature: float = 1.0) -> NDArray[np.float64]:
+    e: NDArray[np.float64] = np.exp((z - z.max()).astype(np.float64) / temperature)
+    return e / np.sum(e)
 
 
 @pytest.fixture
-def logits(tiny_model_path: Path) -> np.ndarray:
+def logits(tiny_model_path: Path) -> NDArray[np.float32]:
     engine = load(tiny_model_path, num_threads=1)
     with Stepper(engine, engine.tokenizer.encode("the water")) as stepper:
-        return stepper.scores().numpy()[0].copy()
+        row: NDArray[np.float32] = stepper.scores().numpy()[0].copy()
+        return row
 
 
-def test_numbers_are_the_models(next_: Command, logits: np.ndarray) -> None:
+def test_numbers_are_the_models(next_: Command, logits: NDArray[np.float32]) -> None:
     record = next_("the water", "--raw", "--json", "--top", 5).json
     p = softmax(logits)
     assert record["logits_shape"] == [len(logits)]
@@ -46,7 +48,7 @@ def test_numbers_are_the_models(next_: Command, logits: np.ndarray) -> None:
         assert found["cumulative"] == pytest.approx(p[order[:rank]].sum(), rel=1e-5)
 
 
-def test_temperatures_stand_side_by_side_and_are_exact(next_: Command, logits: np.ndarray) -> None:
+def test_temperatures_stand_side_by_side_and_are_exact(next_: Command, logits: NDArray[np.float32]) -> None:
     record = next_("the water", "--raw", "--json", "--temperature", "0.2,0.7,1.5").json
     assert [column["title"] for column in record["columns"]] == ["raw", "T=0.2", "T=0.7", "T=1.5"]
     for at, temperature in enumerate((1.0, 0.2, 0.7, 1.5)):
@@ -78,7 +80,7 @@ def test_cuts_are_a_column_of_their_own(next_: Command) -> None:
     assert "top_k 3 leaves 3 tokens" in next_("the", "--raw", "--top-k", 3).out
 
 
-def test_named_token_is_shown_with_its_rank(next_: Command, logits: np.ndarray) -> None:
+def test_named_token_is_shown_with_its_rank(next_: Command, logits: NDArray[np.float32]) -> None:
     worst = int(np.argmin(logits))
     record = next_("the water", "--raw", "--json", "--top", 2, "--token", f"#{worst}").json
     assert [found["rank"] for found in record["candidates"]] == [1, 2, len(logits)]

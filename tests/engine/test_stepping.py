@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,7 @@ def test_a_branch_equals_a_fresh_prompt_of_the_same_ids(engine: Engine) -> None:
 
 
 def test_the_same_branch_twice_is_one_branch(engine: Engine) -> None:
+    """GLASS.md D4."""
     with Stepper(engine, PROMPT) as stepper:
         parent = list(PROMPT) + taken(stepper, 5)
         at = len(PROMPT) + 2
@@ -99,6 +101,7 @@ def test_scores_outlive_another_request_on_the_engine(engine: Engine) -> None:
 
 
 def test_ids_that_a_tokenizer_would_never_write_are_kept(engine: Engine) -> None:
+    """GLASS.md D6."""
     tokenizer = engine.tokenizer
     letters = [tokenizer.encode(letter, bos=False)[0] for letter in "he"]
     assert tokenizer.encode("he", bos=False) != letters
@@ -196,13 +199,14 @@ def test_bad_steps_change_nothing(engine: Engine) -> None:
     with Stepper(engine, PROMPT) as stepper:
         taken(stepper, 3)
         before = list(stepper.ids)
-        for step in (
+        wrong: list[Callable[[], None]] = [
             lambda: stepper.take(-1),
             lambda: stepper.take(300_000),
             lambda: stepper.truncate(len(PROMPT) - 1),
             lambda: stepper.truncate(len(before) + 1),
             lambda: stepper.branch(len(PROMPT), 300_000),
-        ):
+        ]
+        for step in wrong:
             with pytest.raises(ParameterError):
                 step()
             assert stepper.ids == before
