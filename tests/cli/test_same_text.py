@@ -47,7 +47,7 @@ def test_processes_and_trace_levels_agree_and_the_trace_replays(
         *(("-n", value) for value in (0, 1_000_000)),  # B33
         *(("--trace-top", value) for value in (-1, 10**9)),
         ("--stop", ""),  # B13
-        *(("--logit-bias", value) for value in ("999999=-100", "-1=1", "abc=1", "5=1e9", "5=nan")),  # B28
+        *(("--logit-bias", value) for value in ("-1=1", "abc=1", "5=1e9", "5=nan")),  # B28
     ],
 )
 def test_a_value_out_of_range_is_one_line_and_status_2(

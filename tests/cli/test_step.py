@@ -70,12 +70,14 @@ def test_back_gives_the_same_numbers_again(steps: Steps) -> None:
 
 
 def test_the_same_branch_twice_is_one_branch(steps: Steps) -> None:
+    """GLASS.md D4."""
     found = states(steps("\n\n\nb 2\n#77\nb\n#77\nb\n#77\n", "--json"))
     assert found[-1]["token_ids"] == [*found[1]["token_ids"], 77]
     assert found[-2] == found[5] == found[7]
 
 
 def test_ids_go_on_as_they_are(steps: Steps) -> None:
+    """GLASS.md D6."""
     """The letters h and e stay two tokens, though "he" is one."""
     last = states(steps("#107\n#104\n\n", "--json"))[-1]
     assert last["text"].startswith("he")

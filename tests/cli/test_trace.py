@@ -205,6 +205,7 @@ def test_mistake_is_one_line_and_status_2(run: Command, options: tuple[object, .
 
 
 def test_bias_on_a_token_that_is_not_there_is_refused(run: Command) -> None:
+    """B28."""
     outcome = run("--logit-bias", "99999=1")
     assert outcome.status == 2
     assert "logit_bias" in outcome.err.splitlines()[-1]

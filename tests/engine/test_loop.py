@@ -1,4 +1,7 @@
-"""The loop with a scripted model (text, ends, limits) and with the tiny model (nothing changes an answer)."""
+"""The loop with a scripted model (text, ends, limits) and with the tiny model (nothing changes an answer).
+
+Cases B01, B08, B10, B12, B13, B24; more of the last two in `test_parameters.py`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import pytest
 
 from tests.engine.doubles import ScriptedModel, answer, scripted_engine
 from tokenglass.engine import Engine, Request, load
+from tokenglass.engine.listen import events
 from tokenglass.errors import ContextFullError, ModelOutputError, ParameterError
 from tokenglass.sampling import Sampling
 
@@ -47,6 +51,47 @@ def test_a_stop_string_over_several_tokens_ends_before_it(tiny_model_path: Path)
 def test_text_held_for_a_stop_string_is_released_at_the_end(tiny_model_path: Path) -> None:
     texts, reason = run(tiny_model_path, b"ab<STA", stop=("<START>",))
     assert ("".join(texts), reason) == ("ab<STA", "length")
+
+
+@pytest.mark.parametrize(
+    ("script", "stop", "text", "reason"),
+    [
+        (b"x O P Q y", ("O P Q",), "x ", "stop"),  # B08
+        (b"well?\nno", ("\n",), "well?", "stop"),  # B10
+        (b"ENTER END", ("END",), "ENTER ", "stop"),
+        (b"ENTER EN", ("END",), "ENTER EN", "length"),
+        (b"a<START>b", ("<START>",), "a", "stop"),  # B12
+        (b"<<START>", ("<START>",), "<", "stop"),
+        (b"a<STAR", ("<START>",), "a<STAR", "length"),
+        ("a😊b😊".encode(), ("😊b",), "a", "stop"),
+    ],
+)
+@pytest.mark.parametrize("trace_top", [None, 3])
+def test_nothing_of_a_stop_string_is_sent_and_nothing_else_is_lost(
+    tiny_model_path: Path,
+    script: bytes,
+    stop: tuple[str, ...],
+    text: str,
+    reason: str,
+    trace_top: int | None,
+) -> None:
+    pieces, ended = run(tiny_model_path, script, stop=stop, trace_top=trace_top)
+    assert ("".join(pieces), ended) == (text, reason)
+    for end in range(len(pieces)):
+        assert text.startswith("".join(pieces[:end]))
+
+
+@pytest.mark.parametrize("text", ["😀", "한", "天空"])
+def test_bytes_of_the_reasons_join_to_the_text(tiny_model_path: Path, text: str) -> None:
+    """B02 and GLASS.md D1: the real bytes of each token, not those of a replacement character."""
+    engine = scripted_engine(tiny_model_path, [0])
+    assert isinstance(engine.model, ScriptedModel)
+    engine.model.script = byte_ids(engine, text.encode())
+    request = Request(prompt_ids=[5], max_tokens=len(text.encode()), trace_top=1)
+    told = list(events(engine, request, engine.stream(request)))
+    assert [event.token_bytes for event in told] == [bytes([byte]) for byte in text.encode()]
+    assert [event.top_bytes[0] for event in told] == [event.token_bytes for event in told]
+    assert "".join(event.text for event in told) == text
 
 
 def test_an_end_token_ends_without_text(tiny_model_path: Path) -> None:

@@ -20,6 +20,7 @@ def run(stops: tuple[str, ...], pieces: list[str]) -> tuple[str, bool]:
 @pytest.mark.parametrize(
     ("stops", "pieces", "shown", "is_stopped"),
     [
+        # B08: several tokens; B10: in the middle of a token, and a near miss; B12: no beginning leaks.
         (("O P Q",), [" O", " P", " Q"], " ", True),
         (("\n",), ["?\n"], "?", True),
         (("END",), ["EN", "TER", " the"], "ENTER the", False),

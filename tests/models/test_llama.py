@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.models.support import all_logits, bind
-from tests.support.tiny_llama import TinyLlama, write_tiny_llama
+from tests.support.tiny_gguf import Tensor, write_gguf
+from tests.support.tiny_llama import tiny_metadata, tiny_weights, write_tiny_llama
 from tokenglass import kernels
 from tokenglass.cache.pages import pages_for
 from tokenglass.errors import ModelFileError
@@ -74,10 +75,37 @@ def test_the_numpy_twin_gives_the_same_bits(tmp_path: Path, weight_type: str, ex
     assert np.array_equal(all_logits(fast, IDS[:40], chunk=16), all_logits(twin, IDS[:40], chunk=40))
 
 
-def test_an_untied_head_is_used(tmp_path: Path) -> None:
-    tied = bind(write_tiny_llama(tmp_path / "tied.gguf"))
-    untied = bind(write_tiny_llama(tmp_path / "untied.gguf", shape=TinyLlama(tied=False)))
-    assert not np.array_equal(all_logits(tied, IDS[:3]), all_logits(untied, IDS[:3]))
+def with_head(path: Path, head: NDArray[np.float32] | None) -> Path:
+    """The tied model as a file, with this output matrix beside its embedding."""
+    tensors: dict[str, Tensor] = {name: ("F32", values) for name, values in tiny_weights().items()}
+    if head is not None:
+        tensors["output.weight"] = ("F32", head)
+    return write_gguf(path, tiny_metadata(), tensors)
+
+
+def test_the_embedding_is_the_head_where_there_is_no_other(tmp_path: Path) -> None:
+    """C01: no output matrix is no error, and a copy of the embedding changes no bit."""
+    embedding = tiny_weights()["token_embd.weight"]
+    tied = all_logits(bind(with_head(tmp_path / "tied.gguf", None), exact=True), IDS[:3])
+    copied = all_logits(bind(with_head(tmp_path / "copy.gguf", embedding), exact=True), IDS[:3])
+    assert np.array_equal(tied, copied)
+    assert np.isfinite(tied).all()
+
+
+def test_a_head_of_its_own_is_used(tmp_path: Path) -> None:
+    """C01: the file's tensors decide, no flag: an output matrix unlike the embedding is the head."""
+    embedding = tiny_weights()["token_embd.weight"]
+    tied = all_logits(bind(with_head(tmp_path / "tied.gguf", None), exact=True), IDS[:3])
+    doubled = all_logits(bind(with_head(tmp_path / "own.gguf", 2 * embedding), exact=True), IDS[:3])
+    assert np.array_equal(doubled, 2 * tied)
+
+
+@pytest.mark.parametrize("rows", [299, 1])
+def test_a_head_of_another_shape_is_refused(tmp_path: Path, rows: int) -> None:
+    """C01."""
+    path = with_head(tmp_path / "short.gguf", tiny_weights()["token_embd.weight"][:rows])
+    with pytest.raises(ModelFileError, match=r"output\.weight"):
+        bind(path)
 
 
 def test_types_without_a_kernel_are_said_and_stay_close(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The distribution has the known numbers, and is what draws are made from."""
+"""The distribution has the known numbers of GLASS.md ("Formulas", D2), and is what draws are made from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Stages and reasons: known values for the logits 2, 1, 0, -1, hostile rows, and the sum that must be 1."""
+"""Stages and reasons: known values for the logits 2, 1, 0, -1 (GLASS.md, "Formulas", D2, D3), hostile rows,
+and the sum that must be 1.
+"""
 
 from __future__ import annotations
 
