@@ -99,6 +99,20 @@ def test_rows_have_the_bits_they_have_alone(
     assert {ids: bits for ids, bits in seen.items() if ids in expected} == expected
 
 
+@pytest.mark.real_models
+@pytest.mark.parametrize("way", ["fourth of eight", "warm cache"])
+def test_rows_of_a_real_model_have_the_bits_they_have_alone(
+    real_model_path: Path, seen: Seen, way: str
+) -> None:
+    engine = load(real_model_path, context_length=1024)
+    alone(engine, seen, {})
+    expected = dict(seen)
+    seen.clear()
+    WAYS[way](engine, seen, {})
+    assert len(expected) == NUM_NEW
+    assert {ids: bits for ids, bits in seen.items() if ids in expected} == expected
+
+
 def test_repetition_reads_the_prompt_and_the_other_penalties_do_not(tiny_model_path: Path) -> None:
     """B29, "Paris Paris Paris": what stands in the prompt three times weighs once, and for one penalty."""
     engine = load(tiny_model_path, num_threads=1)

@@ -21,7 +21,7 @@ FinishReason = Literal["stop", "length"]
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What is asked: continue `prompt_ids`, at most `max_tokens` further (None: as far as the context window
-    goes).
+    goes; 0: nothing is computed, the answer is empty and ended by `length`).
 
     Generation ends with reason `stop` at one of the model's end tokens (unless `ignore_end`) or a `stop`
     string, which is not part of the text; else with `length`. ParameterError: an empty prompt or stop string,
