@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, child, finish
+from tests.cli.test_output import read_all
 from tests.support.tiny_llama import write_tiny_llama
 from tokenglass.cli.columns import width
 from tokenglass.engine import load
@@ -145,6 +149,37 @@ def test_hostile_prompt_and_control_bytes_are_not_obeyed(next_: Command) -> None
     outcome = next_("a\x1b[2J\u202e\x07", "--raw", "--top", 400)
     assert outcome.status == 0
     assert not set(outcome.out) & set("\x1b\x07\u202e\r")
+
+
+def test_prompt_of_a_megabyte_is_refused_with_both_numbers(tiny_model_path: Path, tmp_path: Path) -> None:
+    text = tmp_path / "long.txt"
+    text.write_text("word " * 200_000, encoding="utf-8")
+    with text.open("rb") as stdin:
+        outcome = finish(child("next", "-m", tiny_model_path, "--raw", "-", stdin=stdin))
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "600001" in outcome.err.splitlines()[-1]
+    assert "512" in outcome.err.splitlines()[-1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminal")
+@pytest.mark.parametrize("no_color", [{}, {"NO_COLOR": "1"}])
+def test_terminal_gets_the_lines_of_a_pipe(tiny_model_path: Path, no_color: dict[str, str]) -> None:
+    import pty
+
+    arguments = ("next", "-m", tiny_model_path, "--raw", "--top", 40, "a\x1b]0;gotcha\x07\u202eb")
+    reader, writer = pty.openpty()
+    env = {"TERM": "xterm-256color", "COLUMNS": "80", **no_color}
+    process = child(*arguments, env=env, stdout=writer)
+    os.close(writer)
+    shown = read_all(reader).decode()
+    os.close(reader)
+    assert finish(process).status == 0
+    text = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert text == shown or not no_color
+    assert not set(text) & set("\x1b\x07\u202e")
+    lines = text.replace("\r\n", "\n").splitlines()
+    assert lines == finish(child(*arguments)).out.splitlines()
+    assert all(width(line) <= 80 for line in lines)
 
 
 def test_chat_and_raw_differ(next_: Command) -> None:

@@ -148,6 +148,19 @@ def test_reasons_change_no_choice_and_add_up() -> None:
             assert decision.rank == 1 + int(np.sum(np.array(z) > z[decision.token_id]))
 
 
+def test_where_nobody_asks_no_reasons_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(*_: object) -> None:
+        raise AssertionError("reasons were made for nobody")
+
+    monkeypatch.setattr("tokenglass.kernels.Logits.survey", asked)
+    monkeypatch.setattr("tokenglass.sampling.stages.Stage", asked)
+    sampling = Sampling(seed=9, temperature=0.7, top_k=3, top_p=0.8, min_p=0.01, typical_p=0.9)
+    for silent in (Sampling(), sampling):
+        assert choose_row(logits_of(KNOWN), 0, Draw(silent, range(3))).decision is None
+        with pytest.raises(AssertionError):
+            choose_row(logits_of(KNOWN), 0, Draw(silent, range(3), num_shown=0))
+
+
 def test_greedy_shows_the_raw_distribution() -> None:
     decision = decide(KNOWN)
     assert decision.stages == ()
