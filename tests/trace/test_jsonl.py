@@ -124,6 +124,12 @@ def test_a_value_that_no_run_writes_is_refused(
         read_trace(path)
 
 
+def test_a_line_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokenglass.trace.jsonl.MAX_LINE", 1000)
+    with pytest.raises(UsageError, match="line 1: longer than any"):
+        read_trace("/dev/zero")
+
+
 def test_json_that_never_ends_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text("[" * 100_000, encoding="utf-8")

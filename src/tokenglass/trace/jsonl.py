@@ -18,6 +18,7 @@ from tokenglass.errors import UsageError
 from tokenglass.trace.records import Candidate, Decision, Stage, TokenEvent
 
 VERSION = 1
+MAX_LINE = 64 << 20  # characters; far more than a header with the longest prompt, and /dev/zero has no lines
 
 
 def write_header(file: TextIO, header: dict[str, Any]) -> None:
@@ -40,7 +41,7 @@ def read_trace(path: Path | str) -> tuple[dict[str, Any], list[TokenEvent]]:
     """(header, events) of a stored trace. UsageError: what is wrong with the file, and in which line."""
     try:
         with Path(path).open(encoding="utf-8") as file:
-            records = list(_records(path, file))
+            records = list(_records(path, iter(lambda: file.readline(MAX_LINE + 1), "")))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -99,6 +100,8 @@ def _base64(raw: bytes) -> str:
 
 def _records(path: Path | str, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, start=1):
+        if len(line) > MAX_LINE:
+            raise UsageError(f"{path}, line {number}: longer than any that a trace has")
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
