@@ -87,6 +87,20 @@ def test_a_file_is_read_and_its_name_is_not(tokens: Command, tmp_path: Path) -> 
     assert tokens(path, "--text", "--json").json["num_chars"] == len(str(path))
 
 
+def test_a_pipe_with_a_name_is_read_like_a_file(tokens: Command) -> None:
+    reader, writer = os.pipe()  # what <(command) is
+    os.write(writer, b"the hi")
+    os.close(writer)
+    outcome = tokens(f"/dev/fd/{reader}", "--json")
+    os.close(reader)
+    assert outcome.json["num_chars"] == 6
+
+
+def test_a_device_without_an_end_is_refused_and_a_folder_is_words(tokens: Command, tmp_path: Path) -> None:
+    assert "file has more than 16 MB" in tokens("/dev/zero").err
+    assert tokens(tmp_path, "--json").json["num_chars"] == len(str(tmp_path))
+
+
 def test_file_that_is_no_text_is_refused(tokens: Command, tmp_path: Path) -> None:
     path = tmp_path / "picture.png"
     path.write_bytes(b"\x89PNG")

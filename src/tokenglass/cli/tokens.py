@@ -308,8 +308,9 @@ def _plain_spans(result: Encoded, text: str) -> Spans:
 
 
 def _is_file(argument: str) -> bool:
+    """Whether there is something to read at that path: a file, a pipe such as <(command), a device."""
     try:
-        return os.path.isfile(argument)
+        return os.path.exists(argument) and not os.path.isdir(argument)
     except ValueError:  # a NUL in it
         return False
 
