@@ -23,10 +23,11 @@ from tokenglass.cli.progress import download_progress
 from tokenglass.cli.prompt import MAX_PROMPT_BYTES
 from tokenglass.cli.sampling_options import add_sampling, sampling_of
 from tokenglass.engine import load
-from tokenglass.errors import ChatTemplateError, TokenglassError
+from tokenglass.errors import ChatTemplateError, TokenglassError, UsageError
 from tokenglass.hub import DEFAULT_MODEL, resolve
 
 MAX_TOKENS = 512
+FAILED = 1
 INTERRUPTED = 130
 EPILOG = (
     "Lines that begin with / are commands (/help lists them); // begins a message with a slash. Ctrl-C stops "
@@ -37,7 +38,8 @@ EPILOG = (
 def main(arguments: list[str]) -> int:
     """Answers line after line. A mistake costs one line on stderr and never the conversation.
 
-    Returns 130 after Ctrl-C where the lines come from a pipe; in a terminal Ctrl-C only stops the answer.
+    Returns 1 where a line from a pipe could not be done, as nobody may have read stderr; 130 after Ctrl-C
+    there. In a terminal Ctrl-C only stops the answer, and the status is 0.
     """
     options = chat_parser().values(arguments)
     with download_progress() as progress:
@@ -60,16 +62,20 @@ def main(arguments: list[str]) -> int:
     if is_terminal:
         window = engine.context_length
         say(t("{model}, window of {window} tokens. /help lists the commands", model=path.stem, window=window))
+    num_failed = 0
     for line in typed_lines() if is_terminal else piped_lines():
         try:
+            if isinstance(line, TokenglassError):
+                raise line
             if not take(session, line):
                 break
         except TokenglassError as error:
+            num_failed += 1
             say(f"tokenglass: {error_line(error)}")
         except KeyboardInterrupt:
             if not is_terminal:
                 return INTERRUPTED
-    return 0
+    return FAILED if num_failed and not is_terminal else 0
 
 
 def take(session: Session, line: str) -> bool:
@@ -101,8 +107,8 @@ def typed_lines() -> Iterator[str]:
             say(t("the line is not UTF-8 and was left out"))
 
 
-def piped_lines() -> Iterator[str]:
-    """The lines of stdin. One that is too long or not UTF-8 is left out, with a line on stderr."""
+def piped_lines() -> Iterator[str | TokenglassError]:
+    """The lines of stdin. In place of one that is too long or not UTF-8: the error that says so."""
     raw = sys.stdin.buffer if sys.stdin is not None else None
     number = 0
     while raw is not None and (line := raw.readline(MAX_PROMPT_BYTES + 1)):
@@ -110,12 +116,16 @@ def piped_lines() -> Iterator[str]:
         if len(line) > MAX_PROMPT_BYTES:
             while not line.endswith(b"\n") and (line := raw.readline(1 << 20)):
                 pass
-            say(t("line {n} has more than {mb} MB and was left out", n=number, mb=MAX_PROMPT_BYTES >> 20))
+            yield UsageError(
+                t("line {n} has more than {mb} MB and was left out", n=number, mb=MAX_PROMPT_BYTES >> 20)
+            )
             continue
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            say(t("line {n} is not UTF-8 at byte {byte} and was left out", n=number, byte=error.start))
+            yield UsageError(
+                t("line {n} is not UTF-8 at byte {byte} and was left out", n=number, byte=error.start)
+            )
             continue
         yield text.removesuffix("\n").removesuffix("\r")
 

@@ -13,6 +13,7 @@ from tokenglass.cli.chat_session import Message, Session
 from tokenglass.cli.columns import clip, left
 from tokenglass.cli.language import t
 from tokenglass.cli.output import say
+from tokenglass.cli.parser import wrap_columns
 from tokenglass.errors import ParameterError, TokenglassError, UsageError
 from tokenglass.sampling import Sampling
 from tokenglass.sampling.params import check_integer
@@ -66,7 +67,10 @@ def retry(session: Session, argument: str) -> None:
 
 def params(session: Session, argument: str) -> None:
     """Shows the settings, or changes them: all of those given, or none when one is wrong."""
-    given = dict(_setting(word) for word in argument.split())
+    words = argument.split()
+    if len(words) == 2 and "=" not in argument:  # "/params temperature 0.7"
+        words = ["=".join(words)]
+    given = dict(_setting(word) for word in words)
     max_tokens = given.pop("max_tokens", session.max_tokens)
     check_integer("max_tokens", max_tokens, 1, 1 << 40)
     session.sampling = replace(session.sampling, **given)
@@ -76,8 +80,8 @@ def params(session: Session, argument: str) -> None:
     shown = {name: getattr(session.sampling, name) for name in SETTINGS}
     shown["seed"] = session.sampling.seed if session.is_seed_given else "none"
     words = [f"{name}={value}" for name, value in {**shown, "max_tokens": session.max_tokens}.items()]
-    for i in range(0, len(words), 5):  # two lines that fit
-        say(" ".join(words[i : i + 5]))
+    for line in wrap_columns(" ".join(words), 79):
+        say(line)
 
 
 def _setting(word: str) -> tuple[str, Any]:

@@ -25,8 +25,8 @@ ZH = {
     ),
     "stopped before the first token: the message was not kept": "在第一个词元之前停止：这条消息没有保留",
     "{used} of {window} tokens | prompt {cached} cached + {computed} computed, {ms} ms | {rate} tokens/s": (
-        "{window} 个词元，已用 {used} 个 | 提示词 {cached} 个在缓存 + {computed} 个新算，{ms} 毫秒 | "
-        "每秒 {rate} 个词元"
+        "已用 {used}/{window} 词元 | 提示词 {cached} 个在缓存 + {computed} 个新算，{ms} 毫秒 | "
+        "每秒 {rate} 词元"
     ),
     "the window is full: /clear begins a new chat, /save FILE keeps this one": (
         "窗口已满：/clear 开始新对话，/save FILE 保存当前对话"
