@@ -50,6 +50,15 @@ def test_option_before_the_verb_is_shown_its_place(tokenglass_: Command) -> None
     assert "tokenglass run --seed" in tokenglass_("--seed", "3").error
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("arguments", [("--help",), ("run", "--help"), ("models", "pull", "--help")])
+def test_help_that_cannot_be_written_is_an_error(arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        outcome = finish(child(*arguments, stdout=full))
+    assert outcome.status == 1
+    assert "cannot write the output: No space left on device" in outcome.err
+
+
 @pytest.mark.parametrize("verb", ["run", "bench"])
 def test_help_of_each_verb_fits_a_terminal(verb: str) -> None:
     outcome = finish(child(verb, "--help", env={"COLUMNS": "80"}))

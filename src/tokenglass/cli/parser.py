@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from tokenglass.cli.language import LANGUAGES, language, t
+from tokenglass.cli.output import write
 from tokenglass.errors import UsageError
 
 
@@ -52,6 +53,10 @@ class Parser(argparse.ArgumentParser):
         self.description = self.description and t(self.description)
         self.epilog = self.epilog and t(self.epilog)
         return super().format_help()
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse is silent about a full disk; `write` says it."""
+        write(message)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message.removeprefix("argument "), remedy=f"See {self.prog} --help")
