@@ -7,7 +7,7 @@ ZH = {
         "手动逐个选词元：取抽中的、换一个，或退回"
     ),
     "One token at a time by hand.": "手动逐个选择词元。",
-    "Enter takes →, a number that one, #ID any token; b back, r run on, q quit, ? help": (
+    "Enter takes →, N takes N, #ID any token; b back, r run on, q quit, ? help": (
         "回车取 → 所指，数字取该项，#id 取任意词元；b 退回，r 继续到底，q 退出，? 帮助"
     ),
     "Commands may come from a pipe, one on each line.": "命令也可以由管道给出，每行一条。",
@@ -27,6 +27,5 @@ ZH = {
     "must be from 1 to {n}": "要在 1 到 {n} 之间",
     "#ID takes any token": "#id 取任意词元",
     "{n} goes back into the prompt; {taken} are taken": "{n} 会退到提示词里；目前选了 {taken} 个",
-    "{command} is not known": "不认识 {command}",
     "{n} tokens taken in {passes} forward passes": "已选 {n} 个词元，前向计算 {passes} 次",
 }

@@ -32,7 +32,7 @@ MAX_TOKENS = 256
 MAX_LINE = 1000  # characters of a command; stdin may be endless
 INTERRUPTED = 130
 SHOWN_IDS = 32  # in the last line; --json has them all
-HELP = "Enter takes →, a number that one, #ID any token; b back, r run on, q quit, ? help"
+HELP = "Enter takes →, N takes N, #ID any token; b back, r run on, q quit, ? help"
 
 
 def main(arguments: list[str]) -> int:
