@@ -35,7 +35,7 @@ def expected_distribution(
     if sampling.top_p < 1:
         p = only(p, reaching(p, order, sampling.top_p))
     if sampling.min_p > 0:
-        p = only(p, [i for i in order if p[i] >= sampling.min_p * max(p)])
+        p = only(p, [i for i in order if p[i] >= sampling.min_p * p[order[0]]])
     if sampling.typical_p < 1:
         entropy = -sum(x * math.log(x) for x in p if x > 0)
         alive = [i for i in order if p[i] > 0]
@@ -56,8 +56,11 @@ def reaching(p: Sequence[float], order: Sequence[int], mass: float) -> list[int]
 
 
 def only(p: Sequence[float], kept: Sequence[int]) -> list[float]:
-    return shared([x if i in kept else 0.0 for i, x in enumerate(p)])
+    """The probabilities of these, which share 1 again; 0 for all others."""
+    alive = set(kept)
+    return shared([x if i in alive else 0.0 for i, x in enumerate(p)])
 
 
 def shared(p: Sequence[float]) -> list[float]:
-    return [x / sum(p) for x in p]
+    total = sum(p)
+    return [x / total for x in p]

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.sampling.oracle import expected_distribution
 from tokenglass import kernels
 from tokenglass.errors import ModelOutputError
 from tokenglass.sampling import Draw, Sampling
@@ -79,6 +80,30 @@ def test_numbers_are_those_in_the_reasons_of_a_draw() -> None:
     assert found.stages == decision.stages
     for candidate in decision.top:
         assert found.p[candidate.token_id] == pytest.approx(candidate.p, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_settings_give_the_oracles_distribution(seed: int) -> None:
+    """A vocabulary longer than what is sorted at first, and each setting in about half of the cases."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0, rng.choice([0.5, 3.0, 8.0]), 1500).astype(np.float32)
+    ids = [int(i) for i in rng.integers(0, 1500, 60)] * 2
+    values = {
+        "temperature": float(rng.uniform(0.3, 3)),
+        "top_k": int(rng.integers(2, 1500)),
+        "top_p": float(rng.uniform(0.05, 1)),
+        "min_p": float(rng.uniform(0, 0.3)),
+        "typical_p": float(rng.uniform(0.05, 1)),
+        "repetition_penalty": float(rng.uniform(0.5, 2)),
+        "presence_penalty": float(rng.uniform(-2, 2)),
+        "frequency_penalty": float(rng.uniform(-2, 2)),
+        "logit_bias": {int(i): float(rng.uniform(-100, 10)) for i in rng.integers(0, 1500, 20)},
+    }
+    chosen = {name: value for name, value in values.items() if name == "temperature" or rng.random() < 0.5}
+    sampling = Sampling(seed=0, **chosen)  # type: ignore[arg-type]
+    found = distribution(scores(*z.tolist()), 0, Draw(sampling, ids, 40)).p
+    expected = expected_distribution(z.tolist(), sampling, ids[:40], ids[40:])
+    assert found == pytest.approx(expected, abs=2e-6, rel=1e-4)
 
 
 def test_nothing_to_choose_is_an_error() -> None:
