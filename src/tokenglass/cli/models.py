@@ -305,7 +305,7 @@ def _confirmed(path: Path) -> bool:
 def _share(arguments: list[str]) -> int:
     from tokenglass.cli.models_share import share_models
 
-    return share_models(arguments)
+    return share_models(arguments, _parser("share"))
 
 
 # --- small print ---

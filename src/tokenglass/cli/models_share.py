@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from tokenglass.cli.language import t
-from tokenglass.cli.models import ACTIONS
 from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
 from tokenglass.errors import ModelNotFoundError, ParameterError, TokenglassError
@@ -16,9 +15,9 @@ PORT = 8790
 ANY_ADDRESS = ("0.0.0.0", "::", "")
 
 
-def share_models(arguments: list[str]) -> int:
+def share_models(arguments: list[str], parser: Parser) -> int:
     """Serves until Ctrl-C; the line with HF_ENDPOINT goes to stdout, the rest to stderr."""
-    options = share_parser().values(arguments)
+    options = with_options(parser).values(arguments)
     store, only = store_folder(), [_stored(name).name for name in options["names"]]
     if not 0 <= options["port"] < 1 << 16:
         raise ParameterError("--port", f"must be from 0 to 65535, not {options['port']}")
@@ -58,10 +57,8 @@ def share_models(arguments: list[str]) -> int:
     return 0
 
 
-def share_parser() -> Parser:
+def with_options(parser: Parser) -> Parser:
     """The parser behind `tokenglass models share --help`."""
-    what = t(ACTIONS["share"])
-    parser = Parser("models share", what[0].upper() + what[1:])
     parser.add_argument("names", nargs="*", metavar="NAME", help=t("only these models; without names all"))
     parser.add_argument(
         "--host",
