@@ -104,9 +104,13 @@ def test_only_one_line_ending_and_a_byte_order_mark_are_dropped(run: Command, st
     assert piped["usage"] == typed["usage"]
 
 
-def test_no_prompt_at_a_terminal_is_refused(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_prompt_at_a_terminal_is_refused(
+    run: Command, tokenglass_: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert run().error == 'there is no prompt. Give one, tokenglass run "Hello", or pipe it in'
+    for verb in ("tokens", "next", "explain-cache"):
+        assert f'Give one, tokenglass {verb} "Hello", or pipe it in' in tokenglass_(verb).error
 
 
 def test_closed_stdin_is_no_prompt(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:

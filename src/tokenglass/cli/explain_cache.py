@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     options = explain_parser().values(arguments)
     num_tokens = options["max_tokens"]
     check_integer("max_tokens", num_tokens, 1, 1 << 16)
-    text = read_prompt(options["prompt"])
+    text = read_prompt(options["prompt"], "explain-cache")
     with download_progress() as progress:
         path = resolve(options["model"], progress=progress)
     with GGUFFile.open(path) as file:

@@ -50,7 +50,7 @@ class Column:
 def main(arguments: list[str]) -> int:
     """Prints the distribution as a table, or as one JSON object."""
     values = next_parser().values(arguments)
-    text = read_prompt(values["prompt"])
+    text = read_prompt(values["prompt"], "next")
     prompt = opened(values, text)
     vocabulary = prompt.engine.tokenizer.vocabulary
     named = [named_token(prompt.engine.tokenizer, name) for name in values["token"]]

@@ -10,20 +10,20 @@ from tokenglass.tokens import Tokenizer
 MAX_PROMPT_BYTES = 16 << 20  # more than any context window holds; stdin may be endless
 
 
-def read_prompt(argument: str | None) -> str:
+def read_prompt(argument: str | None, verb: str) -> str:
     """The prompt: `argument`, or stdin for None and "-". UsageError: there is none; ParameterError: it is
-    empty, not UTF-8, or too long to be one.
+    empty, not UTF-8, or too long to be one. `verb` is what an example in them is of.
 
     One line ending at the end of stdin is dropped: `echo hello | tokenglass run` asks "hello".
     """
     if argument is not None and argument != "-":
         text = argument
     elif sys.stdin is None or (argument is None and sys.stdin.isatty()):
-        raise UsageError("there is no prompt", remedy='Give one, tokenglass run "Hello", or pipe it in')
+        raise UsageError("there is no prompt", remedy=f'Give one, tokenglass {verb} "Hello", or pipe it in')
     else:
         text = _read_stdin()
     if not text:
-        raise ParameterError("prompt", "is empty", remedy='Give some text: tokenglass run "Hello"')
+        raise ParameterError("prompt", "is empty", remedy=f'Give some text: tokenglass {verb} "Hello"')
     return text
 
 

@@ -31,7 +31,7 @@ INTERRUPTED = 130
 def main(arguments: list[str]) -> int:
     """Streams the answer to stdout and ends with one line on stderr; Ctrl-C ends it early with status 130."""
     options = RunOptions.read(arguments)
-    text = read_prompt(options.prompt)
+    text = read_prompt(options.prompt, "run")
     with download_progress() as progress:
         path = resolve(options.model, progress=progress)
     engine = load(

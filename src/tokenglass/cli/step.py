@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         raise UsageError(
             t("step reads its commands from stdin"), remedy=t('Give the prompt as an argument: step "Hello"')
         )
-    text = read_prompt(values["prompt"])
+    text = read_prompt(values["prompt"], "step")
     check_integer("max_tokens", values["max_tokens"], 0, 1 << 40)
     sampling = sampling_of(values)
     prompt = opened(values, text)

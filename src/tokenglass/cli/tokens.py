@@ -22,7 +22,7 @@ from tokenglass.cli.prompt import MAX_PROMPT_BYTES, read_prompt
 from tokenglass.cli.vocab import search, special_tokens
 from tokenglass.errors import ParameterError, TokenglassError
 from tokenglass.formats import GGUFFile
-from tokenglass.hub import DEFAULT_MODEL, resolve
+from tokenglass.hub import DEFAULT_MODEL, header_file
 from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Tokenizer
 from tokenglass.tokens.spans import Spans, estimate
@@ -55,8 +55,10 @@ def main(arguments: list[str]) -> int:
     options = tokens_parser().values(arguments)
     limit = options["limit"] if options["limit"] is not None else TERMINAL_LIMIT if is_terminal() else 0
     check_integer("limit", limit, 0, 1 << 40)
+    is_lookup = options["vocab"] is not None or options["special"]
+    text = "" if is_lookup else read_text(options["text"], is_words=options["words"])  # before any download
     models = [opened(name) for name in options["model"] or [DEFAULT_MODEL]]
-    if options["vocab"] is not None or options["special"]:
+    if is_lookup:
         for name, tokenizer, _ in models:
             if len(models) > 1 and not options["json"]:
                 write(f"{name}\n")
@@ -66,7 +68,6 @@ def main(arguments: list[str]) -> int:
             else:
                 search(vocabulary, options["vocab"], limit=limit, name=name, as_json=options["json"])
         return 0
-    text = read_text(options["text"], is_words=options["words"])
     results = [encoded(*model, text, options) for model in models]
     if options["json"]:
         write(json.dumps(record(text, results), ensure_ascii=False) + "\n")
@@ -107,7 +108,7 @@ def tokens_parser() -> Parser:
 def opened(name: str) -> tuple[str, Tokenizer, int | None]:
     """(name, tokenizer, context window) of a model; its weights stay on disk."""
     with download_progress() as progress:
-        path = resolve(name, progress=progress)
+        path = header_file(name, progress=progress)
     with GGUFFile.open(path) as file:
         architecture = file.get("general.architecture", str, "")
         return path.stem, Tokenizer.from_gguf(file), file.get(f"{architecture}.context_length", int, None)
@@ -117,7 +118,7 @@ def read_text(argument: str | None, *, is_words: bool) -> str:
     """The text to look at; may be empty. ParameterError: it is not UTF-8, or longer than any prompt."""
     if argument is None or argument == "-":
         try:
-            return read_prompt(argument)
+            return read_prompt(argument, "tokens")
         except ParameterError as error:
             if "is empty" in str(error):
                 return ""
