@@ -81,6 +81,21 @@ def test_ctrl_c_ends_all_of_them(tmp_path: Path) -> None:
     outcome = finish(process)
     assert (outcome.status, outcome.out[-1]) == (130, "\n")
     assert "Traceback" not in outcome.err
+    assert "1 answers, " in outcome.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_ctrl_c_keeps_what_was_made_as_json(tmp_path: Path) -> None:
+    path = write_tiny_llama(tmp_path / "endless.gguf", shape=TinyLlama(context_length=1 << 16))
+    arguments = ("run", "hello", "-m", path, "--raw", "--max-tokens", 30_000, "-n", 2, "--temperature", 1)
+    process = child(*arguments, "--json", "--trace", preexec_fn=default_interrupt)
+    assert process.stderr is not None
+    process.stderr.read(1000)  # the trace says that it runs
+    process.send_signal(signal.SIGINT)
+    outcome = finish(process)
+    assert outcome.status == 130
+    assert outcome.json["token_ids"]
+    assert outcome.json["finish_reason"] == "interrupted"
 
 
 def test_each_answer_has_its_own_trace(run: Command) -> None:

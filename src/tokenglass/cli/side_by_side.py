@@ -24,42 +24,47 @@ INTERRUPTED = 130
 
 
 def run_side_by_side(engine: Engine, options: RunOptions, request: Request, path: Path, text: str) -> int:
-    """Prints each answer under its label, or with --json as one object a line. Ctrl-C: status 130."""
+    """Prints each answer under its label, or with --json as one object a line.
+
+    Ctrl-C (status 130) ends the answer that is shown, which is kept, and those after it.
+    """
     requests = [with_seed(request, number) for number in range(options.answers)]
     if request.sampling.is_greedy:
         say(t("all answers are the same without randomness: add --temperature 0.7"))
     answers: list[Answer] = []
+    status = 0
     streams = [engine.stream(request) for request in requests]
-    try:
-        for number, (request, stream) in enumerate(zip(requests, streams, strict=True), start=1):
-            if not options.json:
-                seed = request.sampling.seed
-                label = t("answer {n} of {total}, seed {seed}", n=number, total=len(requests), seed=seed)
-                write(f"{'' if number == 1 else chr(10)}--- {label} ---\n")
-            answer = show(engine, options, request, path, stream)
-            note_run(path.name, answer, request, text, options)
-            answers.append(answer)
-    except KeyboardInterrupt:
+    for number, (request, stream) in enumerate(zip(requests, streams, strict=True), start=1):
         if not options.json:
-            write("\n")
-        return INTERRUPTED
+            seed = request.sampling.seed
+            label = t("answer {n} of {total}, seed {seed}", n=number, total=len(requests), seed=seed)
+            write(f"{'' if number == 1 else chr(10)}--- {label} ---\n")
+        answer, status = show(engine, options, request, path, stream)
+        note_run(path.name, answer, request, text, options)
+        answers.append(answer)
+        if status:
+            break
     if not options.json:
         say(line(answers))
-    return 0
+    return status
 
 
 def show(
     engine: Engine, options: RunOptions, request: Request, path: Path, stream: Iterator[Piece]
-) -> Answer:
-    """Prints one answer, as it comes where that is possible."""
+) -> tuple[Answer, int]:
+    """Prints one answer, as it comes where that is possible. The status: 0, or 130 where Ctrl-C ended it."""
     is_live = not (options.json or (options.trace and is_one_stream()))
     pieces: list[Piece] = []
-    with watching(engine, request, options, path) as watch:
-        for piece in stream:
-            pieces.append(piece)
-            if is_live:
-                write(piece.text)
-            watch.saw(piece)
+    status = 0
+    try:
+        with watching(engine, request, options, path) as watch:
+            for piece in stream:
+                pieces.append(piece)
+                if is_live:
+                    write(piece.text)
+                watch.saw(piece)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
     answer = Answer.of(engine, request, pieces)
     if options.json:
         record = answer.record(settings(engine, options, request))
@@ -67,7 +72,7 @@ def show(
     else:
         rest = "" if is_live else answer.text
         write(rest if answer.text.endswith("\n") else rest + "\n")
-    return answer
+    return answer, status
 
 
 def with_seed(request: Request, number: int) -> Request:
