@@ -1,6 +1,7 @@
 """Names to files: `resolve("smollm2")` gives the path of a whole model file. Start at `lookup.py`."""
 
 from tokenglass.hub.catalogue import CATALOGUE, DEFAULT_MODEL, Entry, find
+from tokenglass.hub.headers import header_file
 from tokenglass.hub.lookup import pull, remove, resolve
 from tokenglass.hub.progress import Progress, Stage
 from tokenglass.hub.store import Receipt, read_receipt, store_folder
@@ -14,6 +15,7 @@ __all__ = [
     "Receipt",
     "Stage",
     "find",
+    "header_file",
     "is_stored",
     "pull",
     "read_receipt",
