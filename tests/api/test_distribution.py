@@ -50,7 +50,7 @@ def test_a_tokens_rank_is_its_place_in_the_order(model: tg.LanguageModel) -> Non
     distribution = model.next("the")
     for token in distribution.top(300)[::37]:
         assert distribution.token(token.id) == token
-    with pytest.raises(IndexError):
+    with pytest.raises(ParameterError):
         distribution.token(300)
 
 

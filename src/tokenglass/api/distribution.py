@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tokenglass.api import look
 from tokenglass.api.text import readable
-from tokenglass.sampling.params import GREEDY_BELOW, check_number
+from tokenglass.sampling.params import GREEDY_BELOW, check_integer, check_number
 from tokenglass.tokens import Vocabulary
 
 NUM_SHOWN = 10  # rows of a printed distribution
@@ -90,7 +90,8 @@ class Distribution:
         return [self._token(rank, token_id) for rank, token_id in enumerate(ids, 1)]
 
     def token(self, token_id: int) -> TokenProbability:
-        """One token's score, whatever its rank. IndexError: no such id."""
+        """One token's score, whatever its rank. ParameterError: no such id."""
+        check_integer("token_id", token_id, 0, len(self.logits) - 1)
         raw = self.vocabulary.token_bytes(token_id)
         z = self.logits
         better = np.count_nonzero(z > z[token_id]) + np.count_nonzero(z[:token_id] == z[token_id])

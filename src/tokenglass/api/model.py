@@ -28,6 +28,7 @@ from tokenglass.engine.load import Activations, KVType
 from tokenglass.errors import ModelOutputError, ParameterError
 from tokenglass.hub import DEFAULT_MODEL, resolve
 from tokenglass.sampling import Sampling
+from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Vocabulary
 
 Message: TypeAlias = Mapping[str, Any]
@@ -183,7 +184,10 @@ class LanguageModel:
         return self._tokens(text, self.engine.tokenizer.encode(text, bos=bos, control=control))
 
     def detokenize(self, ids: Iterable[int], *, show_control: bool = False) -> str:
-        """The text of ids; bytes that are no UTF-8 become U+FFFD. IndexError: no such id."""
+        """The text of ids; bytes that are no UTF-8 become U+FFFD. ParameterError: no such id."""
+        ids = list(ids)
+        for token_id in ids:
+            check_integer("token id", token_id, 0, self.vocabulary.num_tokens - 1)
         return self.engine.tokenizer.decode(ids, show_control=show_control)
 
     def __repr__(self) -> str:

@@ -84,7 +84,13 @@ def explain_parser() -> Parser:
     add = parser.add_argument
     add("prompt", nargs="?", type=utf8, help="the text to continue; - or nothing: read it from stdin")
     add("-m", "--model", default=DEFAULT_MODEL, help="path of a .gguf file, or a name (default: %(default)s)")
-    add("--max-tokens", type=int, default=MAX_TOKENS, metavar="N", help="how many (default: %(default)s)")
+    add(
+        "--max-tokens",
+        type=int,
+        default=MAX_TOKENS,
+        metavar="N",
+        help="tokens to make (default: %(default)s)",
+    )
     add("--svg", type=Path, metavar="FILE", help="write the plot as a picture, too")
     add("--threads", type=int, metavar="N", help="default: the processors this process may use")
     add(

@@ -11,7 +11,7 @@ ZH = {
         "每次都取最好的词元，结束词元不会使它结束。"
     ),
     "the text to continue; - or nothing: read it from stdin": "要续写的文字；- 或不写：从标准输入读取",
-    "how many (default: %(default)s)": "多少个（默认：%(default)s）",
+    "tokens to make (default: %(default)s)": "生成多少个词元（默认：%(default)s）",
     "write the plot as a picture, too": "把图也写成图片文件",
     "one JSON object with the times of every single token": "一个 JSON 对象，含每个词元的时间",
     "{p} prompt tokens, {n} tokens after them": "提示词 {p} 个词元，其后 {n} 个词元",

@@ -24,7 +24,7 @@ ZH = {
     "size": "大小",
     "licence": "许可证",
     "runs here": "能否运行",
-    "* stored in {path}": "* 已存在 {path}",
+    "* stored in {path}": "* 已存于 {path}",
     "encoder": "编码器",
     "not runnable yet": "暂不能运行",
     "a name of the list, or OWNER/REPOSITORY/FILE.gguf on the hub": (

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 ZH = {
+    "prefill": "预填充",
+    "decode": "解码",
     "run a stored trace again and check every token, or show it": "重跑存下的轨迹，逐个核对词元；也可以只显示",
     # run --help
     "settings for a kind of text (tokenglass presets explains)": "某一类文字的设置（tokenglass presets 有说明）",

@@ -72,7 +72,7 @@ def step_lines(event: TokenEvent, sampling: Sampling) -> list[Line]:
         surprisal=decision.surprisal_bits,
         entropy=decision.entropy * BITS,
     )
-    cost = f"{event.phase} {event.step_s * 1e3:.1f} ms  KV {kilobytes(event.kv_bytes)}"
+    cost = f"{t(event.phase)} {event.step_s * 1e3:.1f} ms  KV {kilobytes(event.kv_bytes)}"
     raw, final = t("raw"), t("final")
     return [
         (head, None, f"  {label(event.token_bytes)}"),
