@@ -333,19 +333,8 @@ class Linear {
         cpu_->parallel(panel_blocks_ * row_blocks, [&](int block) { cpu_->ops.linear(&job, block); });
     }
     size_t num_bytes() const { return num_bytes_; }
-    // Reads every byte of the weights once, the way a one-row product must: the limit that memory sets.
-    int64_t read_all() {
-        Timed timed(*cpu_);
-        std::atomic<int64_t> total{0};
-        for (auto& m : owners_) {
-            const size_t step = size_t{1} << 17;
-            cpu_->parallel((int)((m->num_bytes + step - 1) / step), [&](int block) {
-                const size_t from = block * step;
-                total += cpu_->ops.read_all(m->data.get() + from, std::min(step, m->num_bytes - from));
-            });
-        }
-        return total;
-    }
+    const std::vector<std::shared_ptr<Matrix>>& matrices() const { return owners_; }
+    Cpu& cpu() const { return *cpu_; }
 
   private:
     CpuPointer cpu_;
@@ -469,6 +458,28 @@ class Attention {
     int context_, max_rows_by_span_;
     float scale_;
 };
+
+// Reads every byte of the products' weights once, the way a one-row step must, in one job: the limit that memory sets.
+int64_t read_all(const std::vector<std::shared_ptr<Linear>>& products) {
+    require(!products.empty() && products[0], "nothing to read");
+    struct Stretch {
+        const uint8_t* data;
+        size_t bytes;
+    };
+    std::vector<Stretch> stretches;
+    for (const auto& product : products) {
+        require(bool(product), "nothing to read");
+        for (const auto& m : product->matrices())
+            for (size_t from = 0, step = size_t{1} << 17; from < m->num_bytes; from += step)
+                stretches.push_back({m->data.get() + from, std::min(step, m->num_bytes - from)});
+    }
+    Cpu& cpu = products[0]->cpu();
+    Timed timed(cpu);
+    std::atomic<int64_t> total{0};
+    cpu.parallel((int)stretches.size(),
+                 [&](int i) { total += cpu.ops.read_all(stretches[i].data, stretches[i].bytes); });
+    return total;
+}
 
 void take_outputs(const Rows& x, const Batch& batch, Rows& out) {
     check_rows(out, x.width, "out");
@@ -678,8 +689,7 @@ NB_MODULE(_native, m) {
              "cpu"_a, "matrices"_a, "exact"_a = false, "add"_a = false, "before"_a = nb::none(),
              "scratch"_a = nb::none())
         .def("__call__", &Linear::operator(), "x"_a, "out"_a)
-        .def_prop_ro("num_bytes", &Linear::num_bytes)
-        .def("read_all", &Linear::read_all);
+        .def_prop_ro("num_bytes", &Linear::num_bytes);
     nb::class_<RopeStore>(m, "RopeStore")
         .def(nb::init<CpuPointer, Array<float, 3>, std::shared_ptr<KVPages>, int64_t, int64_t>(), "cpu"_a,
              "cos_sin"_a.noconvert(), "pages"_a, "layer"_a, "heads"_a)
@@ -690,5 +700,6 @@ NB_MODULE(_native, m) {
              "cpu"_a, "pages"_a, "layer"_a, "heads"_a, "context"_a, "scale"_a, "before"_a = nb::none())
         .def("__call__", &Attention::operator(), "qkv"_a, "batch"_a, "out"_a);
 
+    m.def("read_all", &read_all, "products"_a);
     m.def("take_outputs", &take_outputs, "x"_a, "batch"_a, "out"_a);
 }

@@ -5,8 +5,10 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from tokenglass.bench.machine import (
     READ_PASSES,
@@ -18,28 +20,30 @@ from tokenglass.bench.machine import (
 )
 
 
-class SlowWeights:
-    """Two megabytes that take a while to read, less each time."""
-
-    num_bytes = 2_000_000
-
-    def __init__(self, seconds: list[float]) -> None:
-        self.seconds = seconds
-
-    def read_all(self) -> int:
-        time.sleep(self.seconds.pop(0))
-        return 0
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that passes take, one after the other: reading moves a made-up clock."""
+    now = [0.0]
+    monkeypatch.setattr("tokenglass.bench.machine.time.perf_counter", lambda: now[0])
+    return now
 
 
-def test_speed_is_that_of_the_best_pass() -> None:
-    speed = read_bytes_per_s([SlowWeights([0.009, 0.003, 0.006, 0.009, 0.009])])
-    assert 2e6 / 0.006 < speed < 2e6 / 0.003
+def passes(clock: list[float], seconds: list[float]) -> Callable[[], None]:
+    def read() -> None:
+        clock[0] += seconds.pop(0)
+
+    return read
 
 
-def test_slow_machines_and_large_models_get_fewer_passes() -> None:
-    weights = SlowWeights([0.03] * READ_PASSES)
-    read_bytes_per_s([weights])
-    assert len(weights.seconds) == READ_PASSES - 2
+def test_speed_is_that_of_the_best_pass(clock: list[float]) -> None:
+    seconds = [0.009, 0.003, 0.006, 0.009, 0.009]
+    assert read_bytes_per_s(2_000_000, passes(clock, seconds)) == pytest.approx(2e6 / 0.003)
+
+
+def test_slow_machines_and_large_models_get_fewer_passes(clock: list[float]) -> None:
+    seconds = [0.03] * READ_PASSES
+    read_bytes_per_s(2_000_000, passes(clock, seconds))
+    assert len(seconds) == READ_PASSES - 2
 
 
 def test_peak_memory_is_this_programs_own() -> None:

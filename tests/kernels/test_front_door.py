@@ -17,7 +17,7 @@ from tokenglass.errors import ParameterError
 
 FOLDER = Path(kernels.__file__).parent
 # Instruction sets, the speed of memory, and a base class that the twin's operations do without.
-ONLY_NATIVE = {"runnable_isas", "Linear.read_all", "RowOperation.__call__"}
+ONLY_NATIVE = {"runnable_isas", "read_all", "RowOperation.__call__"}
 
 
 def calls(path: Path) -> dict[str, list[str]]:

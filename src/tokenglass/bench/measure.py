@@ -148,7 +148,8 @@ def measure_round(contender: Contender, ids: Sequence[int], plan: Plan) -> dict[
 def own_share(ours: Ours, ids: Sequence[int], plan: Plan, results: Results) -> dict[str, float]:
     """How near the round's decoding came to what memory allows, and how much of it was Python."""
     bytes_per_s = results["decode_tokens_per_s"][ours.name][-1] * ours.weight_bytes()
-    limit = read_bytes_per_s(ours.engine.model.products)
+    model = ours.engine.model
+    limit = read_bytes_per_s(ours.weight_bytes(), model.read_weights)
     return {
         "decode_bytes_per_s": bytes_per_s,
         "limit_bytes_per_s": limit,

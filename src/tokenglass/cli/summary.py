@@ -33,14 +33,17 @@ class Answer:
         """Gathers the pieces, then measures how fast memory delivers the weights."""
         timings = pieces[-1].timings if pieces else Timings(len(request.prompt_ids))
         memory_bytes = peak_memory_bytes()
-        products = engine.model.products
+        weight_bytes = sum(product.num_bytes for product in engine.model.products)
+        limit = None  # nothing was decoded to hold against it
+        if timings.output_tokens > 1:
+            limit = read_bytes_per_s(weight_bytes, engine.model.read_weights)
         return cls(
             text="".join(piece.text for piece in pieces),
             token_ids=[token for piece in pieces for token in piece.token_ids],
             finish_reason=(pieces[-1].finish_reason if pieces else None) or "interrupted",
             timings=timings,
-            weight_bytes=sum(product.num_bytes for product in products),
-            read_bytes_per_s=read_bytes_per_s(products) if timings.output_tokens > 1 else None,
+            weight_bytes=weight_bytes,
+            read_bytes_per_s=limit,
             memory_bytes=memory_bytes,
         )
 

@@ -146,8 +146,6 @@ class Linear:
     @property
     def num_bytes(self) -> int:
         """Bytes of weights that a one-row product reads."""
-    def read_all(self) -> int:
-        """Reads all weights once and returns a checksum: what memory alone would cost."""
 
 class RowOperation:
     """From row to row: called on its own, or bound in front of a product."""
@@ -190,6 +188,9 @@ class Attention:
         before: RopeStore | None = None,
     ) -> None: ...
     def __call__(self, qkv: Rows, batch: Batch, out: Rows) -> None: ...
+
+def read_all(products: Sequence[Linear]) -> int:
+    """Reads all their weights once, in one job, and returns a checksum: what memory alone costs a step."""
 
 def take_outputs(x: Rows, batch: Batch, out: Rows) -> None:
     """out = x[output_rows]: [outputs, width]."""

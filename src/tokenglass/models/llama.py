@@ -93,6 +93,10 @@ class Llama:
         num_bytes: int = self.pages.page_bytes // self.ops.PAGE
         return num_bytes
 
+    def read_weights(self) -> None:
+        """Reads every weight of a step once and computes nothing: the time that memory alone takes."""
+        self.ops.read_all(self.products)
+
     @property
     def products(self) -> list[kernels.Linear]:
         """Every product of a step, in order: together the weights one decoded token must read."""
