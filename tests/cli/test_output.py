@@ -112,7 +112,12 @@ def test_notes_that_cannot_be_said_cost_no_answer(tiny_model_path: Path) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_polite_end_is_one(endless_model_path: Path, number: int) -> None:
-    process = child(*endless(endless_model_path))
+    def heed() -> (
+        None
+    ):  # whoever started the tests may have had it ignored (nohup), and so would its children
+        signal.signal(number, signal.SIG_DFL)
+
+    process = child(*endless(endless_model_path), preexec_fn=heed)
     assert process.stdout is not None
     assert process.stdout.read(1)
     process.send_signal(number)
