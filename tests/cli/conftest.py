@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -54,12 +55,29 @@ def tokenglass_(capsys: pytest.CaptureFixture[str]) -> Command:
     return call
 
 
-def child(*arguments: object, env: dict[str, str] | None = None, **more: Any) -> subprocess.Popen[bytes]:
-    """`python -m tokenglass …`, its streams as pipes unless said otherwise."""
+def child(
+    *arguments: object,
+    env: dict[str, str] | None = None,
+    preexec_fn: Callable[[], object] | None = None,
+    **more: Any,
+) -> subprocess.Popen[bytes]:
+    """`python -m tokenglass …`, its streams as pipes unless said otherwise.
+
+    Its signals do what they do by default: whoever started the tests may have had them ignored (a job in the
+    background, nohup), and so would its children.
+    """
+
+    def prepare() -> None:
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        if preexec_fn:
+            preexec_fn()
+
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
         [sys.executable, "-m", "tokenglass", *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": SOURCE, **(env or {})},
+        preexec_fn=None if sys.platform == "win32" else prepare,
         **{**streams, **more},
     )
 

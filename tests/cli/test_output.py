@@ -82,7 +82,7 @@ def test_reader_of_both_streams_who_leaves_ends_the_run_quietly(tiny_model_path:
 
 
 def test_ctrl_c_ends_with_the_text_so_far_and_the_numbers(endless_model_path: Path) -> None:
-    process = child(*endless(endless_model_path), preexec_fn=default_interrupt)
+    process = child(*endless(endless_model_path))
     assert process.stdout is not None
     first = process.stdout.read(1)  # it is writing: now interrupt it
     process.send_signal(signal.SIGINT)
@@ -117,7 +117,7 @@ def test_a_polite_end_is_one(endless_model_path: Path, number: int) -> None:
     ):  # whoever started the tests may have had it ignored (nohup), and so would its children
         signal.signal(number, signal.SIG_DFL)
 
-    process = child(*endless(endless_model_path), preexec_fn=heed)
+    process = child(*endless(endless_model_path))
     assert process.stdout is not None
     assert process.stdout.read(1)
     process.send_signal(number)
@@ -133,11 +133,6 @@ def test_closed_streams_do_not_matter(tiny_model_path: Path) -> None:
 
     process = child("run", "hello", "-m", tiny_model_path, preexec_fn=close_both, stdout=None, stderr=None)
     assert process.wait(timeout=60) == 0
-
-
-def default_interrupt() -> None:
-    """A job started in the background ignores SIGINT, and so would its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def read_all(terminal: int) -> bytes:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command, child, finish
-from tests.cli.test_output import default_interrupt
 from tests.support.tiny_llama import TinyLlama, write_tiny_llama
 from tokenglass.engine import Engine
 from tokenglass.engine.request import Sequence
@@ -74,7 +73,7 @@ def test_greatest_seed_is_followed_by_the_smallest(run: Command) -> None:
 def test_ctrl_c_ends_all_of_them(tmp_path: Path) -> None:
     path = write_tiny_llama(tmp_path / "endless.gguf", shape=TinyLlama(context_length=1 << 16))
     arguments = ("run", "hello", "-m", path, "--raw", "--max-tokens", 30_000, "-n", 2, "--temperature", 1)
-    process = child(*arguments, preexec_fn=default_interrupt)
+    process = child(*arguments)
     assert process.stdout is not None
     process.stdout.read(60)
     process.send_signal(signal.SIGINT)
@@ -88,7 +87,7 @@ def test_ctrl_c_ends_all_of_them(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_was_made_as_json(tmp_path: Path) -> None:
     path = write_tiny_llama(tmp_path / "endless.gguf", shape=TinyLlama(context_length=1 << 16))
     arguments = ("run", "hello", "-m", path, "--raw", "--max-tokens", 30_000, "-n", 2, "--temperature", 1)
-    process = child(*arguments, "--json", "--trace", preexec_fn=default_interrupt)
+    process = child(*arguments, "--json", "--trace")
     assert process.stderr is not None
     process.stderr.read(1000)  # the trace says that it runs
     process.send_signal(signal.SIGINT)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import SOURCE, Command, child, finish
-from tests.cli.test_output import default_interrupt, read_all
+from tests.cli.test_output import read_all
 from tokenglass.trace import read_trace
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals of Unix")
@@ -34,7 +34,6 @@ class Screen:
             stdout=self.theirs,
             stderr=self.theirs,
             env={"TERM": "xterm"},
-            preexec_fn=default_interrupt,
         )
         self.text = ""
 
