@@ -34,6 +34,7 @@ class Candidates:
         self.temperature = temperature
         self.count = logits.vocab
         self._logits, self._row = logits, row
+        self._is_picked = False  # survivors come from the middle of the order, too
         self._ids = np.empty(0, np.int32)
         self._running = np.empty(0, np.float64)
 
@@ -52,6 +53,15 @@ class Candidates:
                 return min(int(np.searchsorted(running, mass)) + 1, len(running))
             num *= 8
 
+    def survives(self, token_id: int) -> bool:
+        """Whether a token is among the survivors; looks at the last of them, not at all."""
+        if self._is_picked:
+            return bool((self._ids == token_id).any())
+        if self.count == len(self.weights):
+            return True
+        z, last = self._logits.numpy()[self._row], int(self.ids(self.count)[-1])
+        return bool((z[token_id], -token_id) >= (z[last], -last))
+
     def surprisal(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
         """-log of their weights, float64, without a logarithm, whose last bit differs by machine."""
         z = self._logits.numpy()[self._row]
@@ -68,7 +78,7 @@ class Candidates:
 
     def keep_only(self, ids: NDArray[np.int32]) -> None:
         """These survive: ids in the order's own order."""
-        self._ids, self.count = ids, len(ids)
+        self._ids, self.count, self._is_picked = ids, len(ids), True
         self._running = np.cumsum(self.weights[ids], dtype=np.float64)
         self.mass = float(self._running[-1])
 

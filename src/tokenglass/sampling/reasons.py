@@ -50,8 +50,5 @@ def final_probabilities(candidates: Candidates, shown: list[int]) -> dict[int, f
 
     Looks only at these: sorting the vocabulary to show five tokens costs more than a step of a small model.
     """
-    survivors = shown
-    if candidates.count < len(candidates.weights):
-        alive = set(candidates.ids(candidates.count).tolist())
-        survivors = [i for i in shown if i in alive]
+    survivors = [i for i in shown if candidates.survives(i)]
     return {i: float(candidates.weights[i]) / candidates.mass for i in survivors}
