@@ -608,12 +608,16 @@ NB_MODULE(_native, m) {
                 require(best >= 0, "no logit of this row is a finite number");
                 double total = 0.0, below = 0.0;
                 int better = 0;
+                // A token before `id` is better with the same logit already: there the limit lies one step lower.
+                const float lower = std::nextafter(z[id], -INFINITY);
+                const int own = (int)(id / TG_STRETCH);
                 std::vector<tg_survey> parts((size_t)stretches(vocab));
                 cpu.parallel(stretches(vocab), [&](int i) {
-                    parts[i] = cpu.ops.survey(z + (int64_t)i * TG_STRETCH, stretch(vocab, i), z[best], z[id]);
+                    parts[i] = cpu.ops.survey(z + (int64_t)i * TG_STRETCH, stretch(vocab, i), z[best],
+                                              i < own ? lower : z[id]);
                 });
                 for (const auto& part : parts) total += part.total, below += part.below, better += part.greater;
-                for (int i = 0; i < id; i++) better += z[i] == z[id];
+                for (int64_t i = (int64_t)own * TG_STRETCH; i < id; i++) better += z[i] == z[id];
                 return nb::make_tuple(z[best], total, below, better);
             },
             "logits"_a, "row"_a, "vocab"_a, "id"_a)

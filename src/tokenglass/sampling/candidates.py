@@ -34,7 +34,7 @@ class Candidates:
         self.temperature = temperature
         self.count = logits.vocab
         self._logits, self._row = logits, row
-        self._is_picked = False  # survivors come from the middle of the order, too
+        self.is_picked = False  # the survivors are no beginning of the order any more
         self._ids = np.empty(0, np.int32)
         self._running = np.empty(0, np.float64)
 
@@ -42,6 +42,12 @@ class Candidates:
         """The first `num` survivors (all, if there are fewer), int32."""
         self._look(min(num, self.count))
         return self._ids[: min(num, self.count)]
+
+    def best(self, num: int) -> list[int]:
+        """The first `num` of the order, cut away or not. Not after `keep_only`."""
+        self._look(num)
+        best: list[int] = self._ids[:num].tolist()
+        return best
 
     def reaching(self, mass: float) -> int:
         """How many survivors it takes, from the best down, until their weights reach `mass`."""
@@ -53,14 +59,18 @@ class Candidates:
                 return min(int(np.searchsorted(running, mass)) + 1, len(running))
             num *= 8
 
-    def survives(self, token_id: int) -> bool:
-        """Whether a token is among the survivors; looks at the last of them, not at all."""
-        if self._is_picked:
-            return bool((self._ids == token_id).any())
-        if self.count == len(self.weights):
-            return True
-        z, last = self._logits.numpy()[self._row], int(self.ids(self.count)[-1])
-        return bool((z[token_id], -token_id) >= (z[last], -last))
+    def probabilities(self, ids: list[int]) -> list[float]:
+        """What the draw is made from: the share of each of these ids, 0 where it did not survive."""
+        weights = self.weights[ids].tolist()
+        if self.is_picked:
+            alive = np.isin(ids, self._ids).tolist()
+        elif self.count == len(self.weights):
+            alive = [True] * len(ids)
+        else:  # the survivors end with the last one
+            z, last = self._logits.numpy()[self._row], int(self.ids(self.count)[-1])
+            end = (float(z[last]), -last)
+            alive = [(score, -i) >= end for score, i in zip(z[ids].tolist(), ids, strict=True)]
+        return [w / self.mass if lives else 0.0 for w, lives in zip(weights, alive, strict=True)]
 
     def surprisal(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
         """-log of their weights, float64, without a logarithm, whose last bit differs by machine."""
@@ -78,7 +88,7 @@ class Candidates:
 
     def keep_only(self, ids: NDArray[np.int32]) -> None:
         """These survive: ids in the order's own order."""
-        self._ids, self.count, self._is_picked = ids, len(ids), True
+        self._ids, self.count, self.is_picked = ids, len(ids), True
         self._running = np.cumsum(self.weights[ids], dtype=np.float64)
         self.mass = float(self._running[-1])
 

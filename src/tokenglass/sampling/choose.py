@@ -69,7 +69,9 @@ def choose_row(logits: Scores, row: int, draw: Draw) -> Choice:
         token_id = candidates.draw(uniform(sampling.seed, draw.position))
     if draw.num_shown is None or stages is None:
         return Choice(token_id)
-    return Choice(token_id, reasons_of(logits, row, token_id, candidates, stages, draw.num_shown))
+    return Choice(
+        token_id, reasons_of(logits, row, token_id, candidates, stages, draw.num_shown, sampling.has_edits)
+    )
 
 
 def uniform(seed: int, position: int) -> float:

@@ -15,40 +15,34 @@ def reasons_of(
     candidates: Candidates | None,
     stages: list[Stage],
     num_shown: int,
+    is_edited: bool,
 ) -> Decision:
     """The decision for a token that has been chosen; `candidates`: what survived, None where it was the best
     token.
 
-    logits: the model's own, before bias and penalties. The shown tokens are the `num_shown` best of them and
-    the chosen one.
+    logits: the model's own, before bias and penalties; is_edited: there were some. The shown tokens are the
+    `num_shown` best of them and the chosen one.
     """
-    z = logits.numpy()[row]
     largest, total, below, better = logits.survey(row, token_id)
     log_total = math.log(total)
-    shown = logits.top(row, num_shown).tolist() if num_shown else []
+    if candidates is None or is_edited or candidates.is_picked:
+        shown = logits.top(row, num_shown).tolist() if num_shown else []
+    else:
+        shown = candidates.best(num_shown)
     if token_id not in shown:
         shown.append(token_id)
-    scores = [float(z[i]) for i in shown]
+    scores = logits.numpy()[row][shown].tolist()
     raw = [math.exp(score - largest) / total for score in scores]
-    final = {token_id: 1.0} if candidates is None else final_probabilities(candidates, shown)
-    probabilities = [final.get(i, 0.0) for i in shown]
+    final = [float(i == token_id) for i in shown] if candidates is None else candidates.probabilities(shown)
+    chosen = shown.index(token_id)
     return Decision(
         token_id=token_id,
         rank=better + 1,
-        raw_logp=float(z[token_id]) - largest - log_total,
-        logp=math.log(final[token_id]),
+        raw_logp=scores[chosen] - largest - log_total,
+        logp=math.log(final[chosen]),
         entropy=log_total - below / total,
         stages=tuple(stages),
-        top=tuple(map(Candidate, shown, scores, raw, probabilities)),
+        top=tuple(map(Candidate, shown, scores, raw, final)),
         rest_raw_p=max(0.0, 1.0 - sum(raw)),
-        rest_p=max(0.0, 1.0 - sum(probabilities)),
+        rest_p=max(0.0, 1.0 - sum(final)),
     )
-
-
-def final_probabilities(candidates: Candidates, shown: list[int]) -> dict[int, float]:
-    """The probabilities that the draw was made from, of those among `shown` that survived.
-
-    Looks only at these: sorting the vocabulary to show five tokens costs more than a step of a small model.
-    """
-    survivors = [i for i in shown if candidates.survives(i)]
-    return {i: float(candidates.weights[i]) / candidates.mass for i in survivors}

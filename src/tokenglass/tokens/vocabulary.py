@@ -122,7 +122,7 @@ class Vocabulary:
         return raw
 
     def kind(self, token_id: int) -> TokenKind:
-        return TokenKind(self.kinds[self._checked(token_id)])
+        return TokenKind(int(self.kinds[self._checked(token_id)]))
 
     def is_control(self, token_id: int) -> bool:
         """Whether the token is a control token, which adds nothing to a text. IndexError: no such id."""
