@@ -58,13 +58,13 @@ def watching(engine: Engine, request: Request, options: RunOptions, path: Path) 
     """A `Watch` with everything the options ask for. TokenglassError: the trace cannot be written."""
     watch = Watch(engine, request)
     with ExitStack() as stack:
+        if options.trace_file:  # first: whatever has been shown is also stored
+            store = trace_writer(options.trace_file, path, stack, header(engine, options, request, path))
+            watch.listeners.append(store)
         if options.trace:
             from tokenglass.cli.trace_view import trace_printer
 
             watch.listeners.append(trace_printer(request.sampling))
-        if options.trace_file:
-            store = trace_writer(options.trace_file, path, stack, header(engine, options, request, path))
-            watch.listeners.append(store)
         if options.slow:
             watch.pace = stack.enter_context(Pace(options.slow))
             if watch.pace.has_keys:
