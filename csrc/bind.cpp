@@ -494,25 +494,28 @@ void check_logits(const Rows& logits, int64_t row, int64_t vocab) {
     require(vocab > 0 && vocab <= logits.width, "vocabulary wider than the logits");
 }
 
-nb::object top(const tg_ops& ops, const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
-    check_logits(logits, row, vocab);
-    require(num > 0, "num must be positive");
-    const int n = (int)std::min(num, vocab);
-    const float* z = logits.row((int)row);
+// Ids of the `num` largest logits, largest first, equals by id; NaN is left out.
+std::vector<int32_t> best_ids(const tg_ops& ops, const float* z, int vocab, int num) {
     auto better = [z](int32_t a, int32_t b) { return z[a] > z[b] || (z[a] == z[b] && a < b); };
     std::vector<int32_t> ids;
-    ids.reserve(n + 1);
+    ids.reserve(num + 1);
     int i = 0;
-    for (; i < (int)vocab && (int)ids.size() < n; i++)
+    for (; i < vocab && (int)ids.size() < num; i++)
         if (!std::isnan(z[i])) ids.push_back(i);
-    std::make_heap(ids.begin(), ids.end(), better);  // its front is the worst of the best n
-    while (!ids.empty() && (i = ops.next_above(z, i, (int)vocab, z[ids.front()])) < vocab) {
+    std::make_heap(ids.begin(), ids.end(), better);  // its front is the worst of the best
+    while (!ids.empty() && (i = ops.next_above(z, i, vocab, z[ids.front()])) < vocab) {
         std::pop_heap(ids.begin(), ids.end(), better);
         ids.back() = i++;
         std::push_heap(ids.begin(), ids.end(), better);
     }
     std::sort(ids.begin(), ids.end(), better);
-    auto* found = new std::vector<int32_t>(std::move(ids));
+    return ids;
+}
+
+nb::object top(const tg_ops& ops, const Rows& logits, int64_t row, int64_t vocab, int64_t num) {
+    check_logits(logits, row, vocab);
+    require(num > 0, "num must be positive");
+    auto* found = new std::vector<int32_t>(best_ids(ops, logits.row((int)row), (int)vocab, (int)std::min(num, vocab)));
     nb::capsule owner(found, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
     return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(found->data(), {found->size()}, owner));
 }
@@ -520,6 +523,33 @@ nb::object top(const tg_ops& ops, const Rows& logits, int64_t row, int64_t vocab
 // A row of logits is cut into stretches, which all threads share; their sums are joined in order.
 int stretches(int64_t vocab) { return (int)((vocab + TG_STRETCH - 1) / TG_STRETCH); }
 int stretch(int64_t vocab, int i) { return (int)std::min<int64_t>(TG_STRETCH, vocab - (int64_t)i * TG_STRETCH); }
+
+// What the reasons of a choice need of a row, for the chosen token `id` and the `num` best.
+nb::tuple survey(Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, int64_t id, int64_t num) {
+    check_logits(logits, row, vocab);
+    require(id >= 0 && id < vocab, "no such token");
+    require(num >= 0, "num must not be negative");
+    Timed timed(cpu);
+    const float* z = logits.row((int)row);
+    std::vector<int32_t> shown = best_ids(cpu.ops, z, (int)vocab, (int)std::min(std::max<int64_t>(num, 1), vocab));
+    require(!shown.empty() && std::isfinite(z[shown[0]]), "no logit of this row is a finite number");
+    const float largest = z[shown[0]];
+    if (num == 0) shown.clear();
+    if (std::find(shown.begin(), shown.end(), (int32_t)id) == shown.end()) shown.push_back((int32_t)id);
+    // A token before `id` is better with the same logit already: there the limit lies one step lower.
+    const float lower = std::nextafter(z[id], -INFINITY);
+    const int own = (int)(id / TG_STRETCH);
+    std::vector<tg_survey> parts((size_t)stretches(vocab));
+    for (int i = 0; i < stretches(vocab); i++)
+        parts[i] = cpu.ops.survey(z + (int64_t)i * TG_STRETCH, stretch(vocab, i), largest, i < own ? lower : z[id]);
+    double total = 0.0, below = 0.0;
+    int better = 0;
+    for (const auto& part : parts) total += part.total, below += part.below, better += part.greater;
+    for (int64_t i = (int64_t)own * TG_STRETCH; i < id; i++) better += z[i] == z[id];
+    nb::list ids, scores;
+    for (int32_t i : shown) ids.append(i), scores.append(z[i]);
+    return nb::make_tuple(largest, total, below, better, ids, scores);
+}
 
 nb::tuple softmax_weights(Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, float temperature) {
     check_logits(logits, row, vocab);
@@ -597,30 +627,7 @@ NB_MODULE(_native, m) {
                 return top(cpu.ops, logits, row, vocab, num);
             },
             "logits"_a, "row"_a, "vocab"_a, "num"_a)
-        .def(
-            "survey",
-            [](Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab, int64_t id) {
-                check_logits(logits, row, vocab);
-                require(id >= 0 && id < vocab, "no such token");
-                Timed timed(cpu);
-                const float* z = logits.row((int)row);
-                const int best = cpu.ops.argmax(z, (int)vocab);
-                require(best >= 0, "no logit of this row is a finite number");
-                double total = 0.0, below = 0.0;
-                int better = 0;
-                // A token before `id` is better with the same logit already: there the limit lies one step lower.
-                const float lower = std::nextafter(z[id], -INFINITY);
-                const int own = (int)(id / TG_STRETCH);
-                std::vector<tg_survey> parts((size_t)stretches(vocab));
-                cpu.parallel(stretches(vocab), [&](int i) {
-                    parts[i] = cpu.ops.survey(z + (int64_t)i * TG_STRETCH, stretch(vocab, i), z[best],
-                                              i < own ? lower : z[id]);
-                });
-                for (const auto& part : parts) total += part.total, below += part.below, better += part.greater;
-                for (int64_t i = (int64_t)own * TG_STRETCH; i < id; i++) better += z[i] == z[id];
-                return nb::make_tuple(z[best], total, below, better);
-            },
-            "logits"_a, "row"_a, "vocab"_a, "id"_a)
+        .def("survey", &survey, "logits"_a, "row"_a, "vocab"_a, "id"_a, "num"_a)
         .def("softmax_weights", &softmax_weights, "logits"_a, "row"_a, "vocab"_a, "temperature"_a);
 
     nb::class_<Matrix>(m, "Matrix")

@@ -23,17 +23,28 @@ int argmax(const float* logits, int n) {
     return at;
 }
 
+// The last vector of a row, whose `num` lanes are there.
+inline f32x16 load_first(const float* p, int num) {
+    float v[16] = {0};
+    memcpy(v, p, (size_t)num * 4);
+    return f_load(v);
+}
+
 float softmax(const float* logits, float* weights, int n, float max, float temperature) {
+    const f32x16 top = f_set(max), t = f_set(temperature);
     f32x16 sum = f_set(0.0f);
-    for (int i = 0; i < n; i += 16) {
-        const int num = n - i < 16 ? n - i : 16;
-        float v[16] = {0};
-        memcpy(v, logits + i, (size_t)num * 4);
-        const f32x16 z = f_div(f_sub(f_load(v), f_set(max)), f_set(temperature));
-        const f32x16 e = f_keep_first(f_exp(z), num, 0.0f);
-        f_store(v, e);
-        memcpy(weights + i, v, (size_t)num * 4);
+    int i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const f32x16 e = f_exp(f_div(f_sub(f_load(logits + i), top), t));
+        f_store(weights + i, e);
         sum = f_add(sum, e);
+    }
+    if (i < n) {
+        float v[16];
+        const f32x16 z = load_first(logits + i, n - i);
+        f_store(v, f_keep_first(f_exp(f_div(f_sub(z, top), t)), n - i, 0.0f));
+        memcpy(weights + i, v, (size_t)(n - i) * 4);
+        sum = f_add(sum, f_load(v));
     }
     return f_sum(sum);
 }
@@ -49,10 +60,9 @@ tg_survey survey(const float* logits, int n, float max, float chosen) {
     f32x16 weights = f_set(0.0f), products = weights;
     int greater = 0;
     for (int i = 0; i < n; i += 16) {
-        const int num = n - i < 16 ? n - i : 16;
-        float v[16] = {0};
-        memcpy(v, logits + i, (size_t)num * 4);
-        const f32x16 z = f_keep_first(f_load(v), num, -INFINITY), below = f_sub(z, f_set(max)), e = f_exp(below);
+        const f32x16 z =
+            n - i >= 16 ? f_load(logits + i) : f_keep_first(load_first(logits + i, n - i), n - i, -INFINITY);
+        const f32x16 below = f_sub(z, f_set(max)), e = f_exp(below);
         weights = f_add(weights, e);
         products = f_fma(e, f_max(below, f_set(-1e30f)), products);  // 0 times -inf would be NaN
         greater += f_count_greater(z, f_set(chosen));

@@ -139,9 +139,9 @@ def test_survey_equals_the_twin_and_what_it_says(vocab: int, isa: str) -> None:
     z[0, rng.integers(vocab)] = z[0, rng.integers(vocab)]  # a tie, perhaps
     if vocab > 3:
         z[0, 1], z[0, 2] = -np.inf, np.nan
-    for token in {0, vocab // 2, vocab - 1}:
-        told = cpu.survey(filled(ops, z), 0, vocab, token)
-        assert told == twin_cpu.survey(filled(twin_ops, z), 0, vocab, token)
+    for token, num in {(0, 5), (vocab // 2, 0), (vocab - 1, 3)}:
+        told = cpu.survey(filled(ops, z), 0, vocab, token, num)
+        assert told == twin_cpu.survey(filled(twin_ops, z), 0, vocab, token, num)
         finite = z[0][np.isfinite(z[0])].astype(np.float64)
         p = np.exp(finite - finite.max())
         assert told[:2] == (finite.max(), pytest.approx(p.sum(), rel=1e-5))

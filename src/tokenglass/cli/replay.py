@@ -18,7 +18,7 @@ from tokenglass.cli.record import field, identity, request_of
 from tokenglass.cli.trace_view import label, trace_printer
 from tokenglass.engine import Engine, Request, load
 from tokenglass.hub import resolve
-from tokenglass.trace import TokenEvent, read_trace
+from tokenglass.trace import TokenEvent, event_json, read_trace
 
 DIFFERENT = 1
 
@@ -57,14 +57,7 @@ def show(header: dict[str, Any], events: list[TokenEvent], request: Request, *, 
     import sys
 
     if as_json:
-        from base64 import b64encode
-        from dataclasses import asdict
-
-        rows = [asdict(event) for event in events]
-        write(
-            json.dumps([header, *rows], ensure_ascii=False, default=lambda raw: b64encode(raw).decode())
-            + "\n"
-        )
+        write(json.dumps([header, *map(event_json, events)], ensure_ascii=False) + "\n")
         return
     draw = trace_printer(request.sampling, sys.stdout)
     for event in events:

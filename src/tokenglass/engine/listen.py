@@ -34,14 +34,14 @@ def event_of(engine: Engine, request: Request, piece: Piece, *, index: int, sinc
     token_bytes = engine.tokenizer.vocabulary.token_bytes
     position = len(request.prompt_ids) + index
     return TokenEvent(
-        index=index,
-        position=position,
-        phase="decode" if index and request.use_cache else "prefill",
-        token_bytes=token_bytes(decision.token_id),
-        text=piece.text,
-        step_s=piece.at_s - since_s,
-        kv_bytes=position * engine.model.kv_bytes_per_token,
-        decision=decision,
-        finish_reason=piece.finish_reason,
-        top_bytes=tuple(token_bytes(candidate.token_id) for candidate in decision.top),
+        index,
+        position,
+        "decode" if index and request.use_cache else "prefill",
+        token_bytes(decision.token_id),
+        piece.text,
+        piece.at_s - since_s,
+        position * engine.model.kv_bytes_per_token,
+        decision,
+        piece.finish_reason,
+        tuple([token_bytes(candidate.token_id) for candidate in decision.top]),
     )

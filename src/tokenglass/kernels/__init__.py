@@ -111,11 +111,14 @@ class Logits:
         """
         return self.cpu.softmax_weights(self.rows, row, self.vocab, temperature)
 
-    def survey(self, row: int, token_id: int) -> tuple[float, float, float, int]:
-        """For the reasons of a choice, in one pass: (largest logit, sum of e^(logit - largest), sum of that
-        times (logit - largest), number of tokens better than `token_id`).
+    def survey(
+        self, row: int, token_id: int, num: int
+    ) -> tuple[float, float, float, int, list[int], list[float]]:
+        """For the reasons of a choice, in one call: (largest logit, sum of e^(logit - largest), sum of that
+        times (logit - largest), number of tokens better than `token_id`, ids of the `num` best with
+        `token_id` behind them where it is none of them, their logits).
         """
-        return self.cpu.survey(self.rows, row, self.vocab, token_id)
+        return self.cpu.survey(self.rows, row, self.vocab, token_id, num)
 
     def replaced(self, scores: NDArray[np.float32]) -> Logits:
         """One row of other scores, float32 [vocab], in a buffer of its own."""

@@ -38,8 +38,12 @@ class Cpu:
         """The lowest id among the largest of the first `vocab` logits of a row; -1 if that is not finite."""
     def top(self, logits: Rows, row: int, vocab: int, num: int) -> NDArray[np.int32]:
         """Ids of the `num` largest, largest first, equals by id; NaN is left out: int32 [<= num]."""
-    def survey(self, logits: Rows, row: int, vocab: int, id: int) -> tuple[float, float, float, int]:
-        """(largest, sum of e^(logit - largest), sum of that times (logit - largest), how many are better)."""
+    def survey(
+        self, logits: Rows, row: int, vocab: int, id: int, num: int
+    ) -> tuple[float, float, float, int, list[int], list[float]]:
+        """(largest, sum of e^(logit - largest), sum of that times (logit - largest), how many are better than
+        `id`, ids of the `num` best and of `id`, their logits).
+        """
     def softmax_weights(
         self, logits: Rows, row: int, vocab: int, temperature: float
     ) -> tuple[NDArray[np.float32], float]:

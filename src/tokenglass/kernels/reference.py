@@ -54,8 +54,12 @@ class Cpu:
         ids = np.argsort(-z, kind="stable")
         return ids[~np.isnan(z[ids])][:num].astype(np.int32)
 
-    def survey(self, logits: Rows, row: int, vocab: int, id: int) -> tuple[float, float, float, int]:
-        """(largest, sum of e^(logit - largest), sum of that times (logit - largest), how many are better)."""
+    def survey(
+        self, logits: Rows, row: int, vocab: int, id: int, num: int
+    ) -> tuple[float, float, float, int, list[int], list[float]]:
+        """(largest, sum of e^(logit - largest), sum of that times (logit - largest), how many are better than
+        `id`, ids of the `num` best and of `id`, their logits).
+        """
         z = logits.numpy()[row, :vocab]
         weights, total = self.softmax_weights(logits, row, vocab, 1.0)
         largest = z[self.argmax(logits, row, vocab)]
@@ -67,7 +71,9 @@ class Cpu:
             for i in range(0, vocab, 4096)
         )
         better = int(np.count_nonzero(z > z[id]) + np.count_nonzero(z[:id] == z[id]))
-        return float(largest), total, below, better
+        shown = self.top(logits, row, vocab, num).tolist() if num else []
+        shown += [] if id in shown else [id]
+        return float(largest), total, below, better, shown, z[shown].tolist()
 
     def softmax_weights(self, logits: Rows, row: int, vocab: int, temperature: float) -> tuple[F32, float]:
         """e^((logit - largest) / temperature) and their sum: float32 lanes in 4096 numbers, then float64."""

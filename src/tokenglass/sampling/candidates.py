@@ -21,7 +21,9 @@ class Scores(Protocol):
     def argmax(self, row: int) -> int: ...
     def top(self, row: int, num: int) -> NDArray[np.int32]: ...
     def weights(self, row: int, temperature: float) -> tuple[NDArray[np.float32], float]: ...
-    def survey(self, row: int, token_id: int) -> tuple[float, float, float, int]: ...
+    def survey(
+        self, row: int, token_id: int, num: int
+    ) -> tuple[float, float, float, int, list[int], list[float]]: ...
     def numpy(self) -> NDArray[np.float32]: ...
     def replaced(self, scores: NDArray[np.float32]) -> Scores: ...
 
@@ -43,12 +45,6 @@ class Candidates:
         self._look(min(num, self.count))
         return self._ids[: min(num, self.count)]
 
-    def best(self, num: int) -> list[int]:
-        """The first `num` of the order, cut away or not. Not after `keep_only`."""
-        self._look(num)
-        best: list[int] = self._ids[:num].tolist()
-        return best
-
     def reaching(self, mass: float) -> int:
         """How many survivors it takes, from the best down, until their weights reach `mass`."""
         num = 64
@@ -59,18 +55,19 @@ class Candidates:
                 return min(int(np.searchsorted(running, mass)) + 1, len(running))
             num *= 8
 
-    def probabilities(self, ids: list[int]) -> list[float]:
-        """What the draw is made from: the share of each of these ids, 0 where it did not survive."""
-        weights = self.weights[ids].tolist()
-        if self.is_picked:
-            alive = np.isin(ids, self._ids).tolist()
-        elif self.count == len(self.weights):
-            alive = [True] * len(ids)
-        else:  # the survivors end with the last one
-            z, last = self._logits.numpy()[self._row], int(self.ids(self.count)[-1])
-            end = (float(z[last]), -last)
-            alive = [(score, -i) >= end for score, i in zip(z[ids].tolist(), ids, strict=True)]
-        return [w / self.mass if lives else 0.0 for w, lives in zip(weights, alive, strict=True)]
+    def probabilities(self, ids: list[int], drawn: int, *, is_ordered: bool) -> list[float]:
+        """What the draw is made from: the share of each of these ids, 0 where it did not survive.
+
+        is_ordered: they are the first of the order, with `drawn` behind them where it is none of them.
+        """
+        shares = [self.weights.item(i) / self.mass for i in ids]
+        if self.count == len(self.weights):
+            return shares
+        if self.is_picked or not is_ordered:
+            alive = np.isin(ids, self.ids(self.count)).tolist()
+        else:
+            alive = [place < self.count or i == drawn for place, i in enumerate(ids)]
+        return [share if lives else 0.0 for share, lives in zip(shares, alive, strict=True)]
 
     def surprisal(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
         """-log of their weights, float64, without a logarithm, whose last bit differs by machine."""

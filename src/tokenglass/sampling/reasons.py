@@ -20,29 +20,25 @@ def reasons_of(
     """The decision for a token that has been chosen; `candidates`: what survived, None where it was the best
     token.
 
-    logits: the model's own, before bias and penalties; is_edited: there were some. The shown tokens are the
-    `num_shown` best of them and the chosen one.
+    logits: the model's own, before bias and penalties; is_edited: there were some, so that the candidates
+    have an order of their own. The shown tokens are the `num_shown` best of `logits` and the chosen one.
     """
-    largest, total, below, better = logits.survey(row, token_id)
+    largest, total, below, better, shown, scores = logits.survey(row, token_id, num_shown)
     log_total = math.log(total)
-    if candidates is None or is_edited or candidates.is_picked:
-        shown = logits.top(row, num_shown).tolist() if num_shown else []
-    else:
-        shown = candidates.best(num_shown)
-    if token_id not in shown:
-        shown.append(token_id)
-    scores = logits.numpy()[row][shown].tolist()
     raw = [math.exp(score - largest) / total for score in scores]
-    final = [float(i == token_id) for i in shown] if candidates is None else candidates.probabilities(shown)
+    if candidates is None:
+        final = [float(i == token_id) for i in shown]
+    else:
+        final = candidates.probabilities(shown, token_id, is_ordered=not is_edited)
     chosen = shown.index(token_id)
     return Decision(
-        token_id=token_id,
-        rank=better + 1,
-        raw_logp=scores[chosen] - largest - log_total,
-        logp=math.log(final[chosen]),
-        entropy=log_total - below / total,
-        stages=tuple(stages),
-        top=tuple(map(Candidate, shown, scores, raw, final)),
-        rest_raw_p=max(0.0, 1.0 - sum(raw)),
-        rest_p=max(0.0, 1.0 - sum(final)),
+        token_id,
+        better + 1,  # its rank
+        scores[chosen] - largest - log_total,
+        math.log(final[chosen]),
+        log_total - below / total,  # the entropy
+        tuple(stages),
+        tuple(map(Candidate, shown, scores, raw, final)),
+        max(0.0, 1.0 - sum(raw)),
+        max(0.0, 1.0 - sum(final)),
     )

@@ -10,9 +10,8 @@ import base64
 import json
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, get_type_hints
 
 from tokenglass.errors import UsageError
 from tokenglass.trace.records import Candidate, Decision, Stage, TokenEvent
@@ -28,13 +27,21 @@ def write_header(file: TextIO, header: dict[str, Any]) -> None:
 
 def write_event(file: TextIO, event: TokenEvent) -> None:
     """One line more."""
-    record = asdict(event)
-    record["token_bytes"] = _base64(event.token_bytes)
-    record["top_bytes"] = [_base64(raw) for raw in event.top_bytes]
-    decision = record["decision"]
-    if math.isinf(decision["logp"]):  # JSON has no infinity
-        decision["logp"] = None
-    _write(file, record)
+    _write(file, event_json(event))
+
+
+def event_json(event: TokenEvent) -> dict[str, Any]:
+    """An event as JSON says it: bytes in base64, and null for a log-probability that is no number."""
+    decision = event.decision
+    return vars(event) | {
+        "token_bytes": _base64(event.token_bytes),
+        "top_bytes": [_base64(raw) for raw in event.top_bytes],
+        "decision": decision._asdict() | {
+            "logp": None if math.isinf(decision.logp) else decision.logp,
+            "stages": [stage._asdict() for stage in decision.stages],
+            "top": [candidate._asdict() for candidate in decision.top],
+        },
+    }  # fmt: skip
 
 
 def read_trace(path: Path | str) -> tuple[dict[str, Any], list[TokenEvent]]:
@@ -75,22 +82,22 @@ def _event(record: dict[str, Any]) -> TokenEvent:
     return TokenEvent(decision=Decision(**decision), **_checked(TokenEvent, values))
 
 
-# What a field may hold, by its annotation; others are made above. A file is not trusted to keep to them.
-KINDS: dict[str, tuple[type, ...]] = {
-    "int": (int,), "float": (int, float), "str": (str,), "bytes": (bytes,), "str | None": (str, type(None)),
+# What a field may hold; others are made above. A file is not trusted to keep to them.
+KINDS: dict[Any, tuple[type, ...]] = {
+    int: (int,), float: (int, float), str: (str,), bytes: (bytes,), str | None: (str, type(None)),
 }  # fmt: skip
 
 
 def _checked(record: type[Any], values: dict[str, Any]) -> dict[str, Any]:
     """`values` for the fields of a record. TypeError: one of another kind; ValueError: no usable number."""
-    for field in fields(record):
-        value, kinds = values.get(field.name), KINDS.get(str(field.type))
-        if field.name not in values or kinds is None:
+    for name, hint in get_type_hints(record).items():
+        value, kinds = values.get(name), KINDS.get(hint)
+        if name not in values or kinds is None:
             continue
         if not isinstance(value, kinds) or isinstance(value, bool):
-            raise TypeError(f"{field.name} is no {field.type}")
+            raise TypeError(f"{name} is no {getattr(hint, '__name__', hint)}")
         if isinstance(value, int | float) and not abs(value) < 1e300:
-            raise ValueError(f"{field.name} is out of range")
+            raise ValueError(f"{name} is out of range")
     return values
 
 
