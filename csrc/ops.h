@@ -1,7 +1,7 @@
 // The table of kernels: what an instruction-set unit offers to the rest of the extension.
 //
 // Plain structs and function pointers only. `isa.cpp` is compiled once per instruction set and fills one `Ops` table;
-// `bind.cpp` picks a table at import. Every function works on one *block* of a job, so that `threads.h` can hand blocks
+// `cpu.cpp` picks a table at import. Every function works on one *block* of a job, so that `threads.h` can hand blocks
 // to any thread in any order: no result depends on who computed it (docs/en/numerics.md). Nothing here allocates, locks
 // or throws.
 #pragma once

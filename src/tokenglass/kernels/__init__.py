@@ -1,6 +1,6 @@
 """The front door to the kernels: bound operations over buffers.
 
-A kernel has three faces under one name: the C++ (`csrc/`, bound by `csrc/bind.cpp` as `_native`), its
+A kernel has three faces under one name: the C++ (`csrc/`, bound by `csrc/bind*.cpp` as `_native`), its
 readable numpy twin (`reference.py`), and the typed signature with shapes (`_native.pyi`). A model binds its
 operations to weights when it is loaded and a step passes buffers: `linear(x, out)`. `cpu()` picks the
 instruction set; `TOKENGLASS_ISA` forces one.

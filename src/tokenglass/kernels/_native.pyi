@@ -1,5 +1,5 @@
-"""Types and shapes of the C++ operations (`csrc/bind.cpp`). Readable twins: `reference.py`. Numeric contract:
-docs/en/numerics.md.
+"""Types and shapes of the C++ operations (`csrc/bind*.cpp`). Readable twins: `reference.py`. Numeric
+contract: docs/en/numerics.md.
 
 Every operation checks widths and counts and raises ValueError before it touches memory. `Rows` buffers are
 written in place.

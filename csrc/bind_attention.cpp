@@ -1,0 +1,187 @@
+// Python's names for the cache and for attention over it.
+#include "bind.h"
+#include "rope_table.h"
+
+namespace tokenglass {
+
+namespace {
+
+class KVPages {
+  public:
+    KVPages(int64_t layers, int64_t pages, int64_t kv_heads, int64_t head_dim, bool half)
+        : layers((int)layers), pages((int)pages), kv_heads((int)kv_heads), head_dim((int)head_dim), half(half) {
+        require(layers > 0 && pages > 0 && kv_heads > 0 && layers < 4096 && pages < (1 << 24) && kv_heads < 4096,
+                "layers, pages and kv_heads must be positive");
+        require(head_dim > 0 && head_dim % 16 == 0 && head_dim <= TG_MAX_HEAD_DIM,
+                "head_dim must be a multiple of 16 up to 256");
+        page_bytes = (size_t)2 * TG_PAGE * head_dim * kv_heads * (half ? 2 : 4);
+        layer_bytes = page_bytes * pages;
+        require((double)layer_bytes * layers < 1e15, "the cache is too large");
+        data.reset(
+            static_cast<uint8_t*>(std::calloc(layer_bytes * layers + 64, 1)));  // pages are backed when first written
+        if (!data) throw std::bad_alloc();
+    }
+    uint8_t* layer(int i) const { return data.get() + layer_bytes * i; }
+
+    int layers, pages, kv_heads, head_dim;
+    bool half;
+    size_t page_bytes, layer_bytes;
+    Aligned<uint8_t> data;
+};
+
+// Where the heads of one layer lie in a row of q, k and v, and in the pages.
+struct Heads {
+    Heads(std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads)
+        : pages(pages), layer((int)layer), heads((int)heads) {
+        require(layer >= 0 && layer < pages->layers, "no such layer");
+        require(heads > 0 && heads < 4096 && heads % pages->kv_heads == 0, "heads must be a multiple of kv_heads");
+    }
+    int stride() const { return (heads + 2 * pages->kv_heads) * pages->head_dim; }
+    void check(const Rows& qkv, const Batch& batch) const {
+        check_rows(qkv, stride(), "qkv");
+        require(qkv.count == batch.rows(), "qkv and batch differ in rows");
+        require(batch.largest_page < pages->pages, "page outside the cache");
+    }
+    std::shared_ptr<KVPages> pages;
+    int layer, heads;
+};
+
+class RopeStore {
+  public:
+    RopeStore(CpuPointer cpu, Array<float, 3> cos_sin, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads)
+        : cpu_(cpu), at_(pages, layer, heads), cos_sin_(cos_sin), context_((int)cos_sin.shape(0)) {
+        require(cos_sin.shape(1) == 2 && (int)cos_sin.shape(2) * 2 == pages->head_dim,
+                "cos_sin must be [context, 2, head_dim / 2]");
+    }
+    void operator()(Rows& qkv, const Batch& batch) {
+        at_.check(qkv, batch);
+        require(batch.last_position < context_, "position outside the context window");
+        qkv.is_quantised = false;
+        Timed timed(*cpu_);
+        WithoutGil gil(qkv.count);
+        const tg_rope_job job{qkv.data.get(),
+                              at_.pages->layer(at_.layer),
+                              cos_sin_.data(),
+                              batch.page_table.data(),
+                              batch.sequence.data(),
+                              batch.position.data(),
+                              batch.table_width,
+                              qkv.width,
+                              at_.heads,
+                              at_.pages->kv_heads,
+                              at_.pages->head_dim,
+                              at_.pages->half};
+        cpu_->each_row(qkv.count, 16, [&](int row) { cpu_->ops.rope_store(&job, row); });
+    }
+    bool stores(const Heads& at, int context) const {
+        return at_.pages == at.pages && at_.layer == at.layer && at_.heads == at.heads && context_ >= context;
+    }
+
+  private:
+    CpuPointer cpu_;
+    Heads at_;
+    Array<float, 3> cos_sin_;  // keeps the table alive
+    int context_;
+};
+
+class Attention {
+  public:
+    Attention(CpuPointer cpu, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads, int64_t context,
+              float scale, std::shared_ptr<RopeStore> before)
+        : cpu_(cpu), at_(pages, layer, heads), before_(before), context_((int)context), scale_(scale) {
+        require(context > 0 && context < (1 << 24), "context must be positive");
+        require(!before || before->stores(at_, context_),
+                "the operation before stores another layer, other heads or a shorter context");
+        // The partials belong to `cpu`, so only steps that keep the lock may use them.
+        max_rows_by_span_ = std::min(4 * cpu->threads.num_threads() / pages->kv_heads + 1, kReleaseRows - 1);
+        cpu_->partials((size_t)max_rows_by_span_ * at_.heads * spans(context_ - 1) * (pages->head_dim + 2));
+    }
+    void operator()(Rows& qkv, const Batch& batch, Rows& out) {
+        at_.check(qkv, batch);
+        const KVPages& pages = *at_.pages;
+        check_rows(out, at_.heads * pages.head_dim, "out");
+        require(batch.last_position < context_, "position outside the context window");
+        out.set_count(qkv.count);
+        if (before_) (*before_)(qkv, batch);
+        Timed timed(*cpu_);
+        WithoutGil gil(qkv.count);
+        const bool by_span = qkv.count <= max_rows_by_span_ && batch.last_position >= TG_SPAN;
+        const int rows_per_block = by_span || qkv.count < 16 ? 1 : 8;
+        const int row_blocks = (qkv.count + rows_per_block - 1) / rows_per_block;
+        const tg_attention_job job{qkv.data.get(),
+                                   out.data.get(),
+                                   pages.layer(at_.layer),
+                                   batch.page_table.data(),
+                                   batch.sequence.data(),
+                                   batch.position.data(),
+                                   cpu_->partials(0),
+                                   batch.table_width,
+                                   qkv.count,
+                                   qkv.width,
+                                   at_.heads,
+                                   pages.kv_heads,
+                                   pages.head_dim,
+                                   pages.half,
+                                   rows_per_block,
+                                   by_span ? spans(batch.last_position) : 0,
+                                   scale_};
+        cpu_->parallel(row_blocks * pages.kv_heads * std::max(1, job.spans),
+                       [&](int block) { cpu_->ops.attend(&job, block); });
+        if (by_span) {
+            for (int i = 0; i < qkv.count * at_.heads; i++) cpu_->ops.attend_merge(&job, i);
+        }
+    }
+
+  private:
+    static int spans(int last_position) { return last_position / TG_SPAN + 1; }
+    CpuPointer cpu_;
+    Heads at_;
+    std::shared_ptr<RopeStore> before_;
+    int context_, max_rows_by_span_;
+    float scale_;
+};
+
+}  // namespace
+
+void bind_attention(nb::module_& m) {
+    m.def(
+        "rope_table",
+        [](Array<float, 1> inverse_frequency, int64_t context) {
+            require(context > 0 && context < (1 << 24) && inverse_frequency.size() > 0, "context must be positive");
+            const size_t half = inverse_frequency.size();
+            for (size_t i = 0; i < half; i++)
+                require(std::fabs(inverse_frequency.data()[i]) <= 1e6f, "a frequency must be a finite number");
+            float* table = new float[(size_t)context * 2 * half];
+            nb::capsule owner(table, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+            {
+                nb::gil_scoped_release release;
+                fill_rope_table(inverse_frequency.data(), (int)half, (int)context, table);
+            }
+            return nb::ndarray<nb::numpy, float, nb::ndim<3>>(table, {(size_t)context, 2, half}, owner);
+        },
+        "inverse_frequency"_a.noconvert(), "context"_a);
+
+    nb::class_<KVPages>(m, "KVPages")
+        .def(nb::init<int64_t, int64_t, int64_t, int64_t, bool>(), "layers"_a, "pages"_a, "kv_heads"_a, "head_dim"_a,
+             "half"_a)
+        .def_ro("layers", &KVPages::layers)
+        .def_ro("pages", &KVPages::pages)
+        .def_prop_ro("page_bytes", [](const KVPages& p) { return p.page_bytes * p.layers; })
+        .def("raw", [](nb::handle_t<KVPages> self, int64_t layer) {
+            KVPages& p = nb::cast<KVPages&>(self);
+            require(layer >= 0 && layer < p.layers, "no such layer");
+            return nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(p.layer((int)layer), {p.layer_bytes}, self);
+        });
+
+    nb::class_<RopeStore>(m, "RopeStore")
+        .def(nb::init<CpuPointer, Array<float, 3>, std::shared_ptr<KVPages>, int64_t, int64_t>(), "cpu"_a,
+             "cos_sin"_a.noconvert(), "pages"_a, "layer"_a, "heads"_a)
+        .def("__call__", &RopeStore::operator(), "qkv"_a, "batch"_a);
+    nb::class_<Attention>(m, "Attention")
+        .def(nb::init<CpuPointer, std::shared_ptr<KVPages>, int64_t, int64_t, int64_t, float,
+                      std::shared_ptr<RopeStore>>(),
+             "cpu"_a, "pages"_a, "layer"_a, "heads"_a, "context"_a, "scale"_a, "before"_a = nb::none())
+        .def("__call__", &Attention::operator(), "qkv"_a, "batch"_a, "out"_a);
+}
+
+}  // namespace tokenglass
