@@ -38,7 +38,8 @@ def is_property(function: ast.FunctionDef) -> bool:
 
 
 def test_twin_has_every_call_with_the_same_arguments() -> None:
-    signatures, twin = calls(FOLDER / "_native.pyi"), {}
+    signatures = calls(FOLDER / "_native.pyi")
+    twin: dict[str, list[str]] = {}
     for name in ("reference_rows.py", "reference_attention.py", "reference.py"):
         twin |= {
             call: a for call, a in calls(FOLDER / name).items() if hasattr(reference, call.split(".")[0])
