@@ -19,11 +19,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenglass.formats.blocks import BLOCK_TYPES, BlockType
+from tokenglass.formats.blocks import BLOCK_TYPES
 from tokenglass.formats.cursor import TRUNCATED, Cursor, shown
 from tokenglass.formats.strings import LENGTH_BYTES, StringArray
-
-Value = bool | int | float | str | StringArray | NDArray[np.generic]
+from tokenglass.formats.tensor_file import TensorInfo, Value
 
 MAX_KEYS = 1 << 16
 MAX_TENSORS = 1 << 16
@@ -49,17 +48,6 @@ _SCALARS = {  # value type -> its bytes
     12: "<f8",
 }
 _UINT32, _BOOL, _STRING, _ARRAY = 4, 7, 8, 9
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """Where a tensor lies: `shape` in numpy order ([rows, cols]), `offset` from the file's start."""
-
-    name: str
-    shape: tuple[int, ...]
-    type: BlockType
-    offset: int
-    num_bytes: int
 
 
 @dataclass(frozen=True)

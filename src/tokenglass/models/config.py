@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tokenglass.errors import ModelFileError
-from tokenglass.formats import GGUFFile
+from tokenglass.formats import ModelSource
 
 MAX_LAYERS, MAX_HIDDEN, MAX_CONTEXT = (
     1024,
@@ -40,7 +40,7 @@ class DecoderConfig:
         return 2 * self.num_layers * self.num_kv_heads * self.head_dim
 
 
-def read_config(file: GGUFFile) -> DecoderConfig:
+def read_config(file: ModelSource) -> DecoderConfig:
     """The shape of a llama-like decoder. ModelFileError names the key that is missing, out of range or
     inconsistent.
     """
@@ -72,7 +72,7 @@ def read_config(file: GGUFFile) -> DecoderConfig:
     return config
 
 
-def _check(config: DecoderConfig, file: GGUFFile) -> None:
+def _check(config: DecoderConfig, file: ModelSource) -> None:
     arch = config.architecture
 
     def refuse(key: str, problem: str) -> None:

@@ -5,14 +5,14 @@ row here.
 from __future__ import annotations
 
 from tokenglass.errors import ModelFileError
-from tokenglass.formats import GGUFFile
+from tokenglass.formats import ModelSource
 from tokenglass.models.llama import Llama
 
 ARCHITECTURES = {"llama": Llama}
 ENCODERS = {"bert", "nomic-bert", "jina-bert-v2", "t5encoder"}
 
 
-def architecture_of(file: GGUFFile) -> type[Llama]:
+def architecture_of(file: ModelSource) -> type[Llama]:
     """The class for this file. ModelFileError names an architecture that is not supported."""
     name = file.get("general.architecture", str)
     if name in ENCODERS:

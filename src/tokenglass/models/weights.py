@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from tokenglass import kernels
 from tokenglass.errors import ModelFileError
-from tokenglass.formats import GGUFFile, TensorInfo
+from tokenglass.formats import ModelSource, TensorInfo
+from tokenglass.formats.quantise import to_q8_0
 from tokenglass.kernels import Kernels
 
 
@@ -38,7 +39,7 @@ class Weights:
     activations. ops: the kernels to bind, `tokenglass.kernels` or its numpy twin `kernels.reference`.
     """
 
-    def __init__(self, file: GGUFFile, cpu: kernels.Cpu, *, exact: bool, ops: Kernels = kernels) -> None:
+    def __init__(self, file: ModelSource, cpu: kernels.Cpu, *, exact: bool, ops: Kernels = kernels) -> None:
         self.file = file
         self.cpu = cpu
         self.exact = exact
@@ -113,20 +114,6 @@ class Weights:
             f"{n} tensors of type {t} run through {form}: {t} has no kernel yet"
             for t, n in self.converted.items()
         ]
-
-
-def to_q8_0(values: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Q8_0 blocks of float32 [rows, cols]: per 32 columns a float16 scale (largest / 127) and 32 int8,
-    nearest, ties to even.
-    """
-    groups = values.reshape(-1, 32)
-    blocks = np.empty((len(groups), 34), np.uint8)
-    with np.errstate(over="ignore", invalid="ignore"):  # the logits will tell, not numpy
-        scale = (np.abs(groups).max(axis=1) / np.float32(127)).astype(np.float16)
-        divisor = np.where(scale > 0, scale, np.float16(1)).astype(np.float32)[:, None]
-        blocks[:, :2] = scale[:, None].view(np.uint8)
-        blocks[:, 2:] = np.clip(np.rint(groups / divisor), -127, 127).astype(np.int8).view(np.uint8)
-    return blocks.reshape(-1)
 
 
 def unpermuted_rows(num_heads: int, head_dim: int) -> NDArray[np.int32]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokenglass.errors import ModelFileError, ParameterError
-from tokenglass.formats import GGUFFile, StringArray
+from tokenglass.formats import ModelSource, StringArray
 from tokenglass.tokens import stream
 from tokenglass.tokens.bpe import build_byte_level, build_sentencepiece
 from tokenglass.tokens.chat import ChatTemplate, RenderedChat, check_text
@@ -58,7 +58,7 @@ class Tokenizer:
         self._control = ControlTexts(vocabulary.control)
 
     @classmethod
-    def from_gguf(cls, gguf: GGUFFile) -> Tokenizer:
+    def from_gguf(cls, gguf: ModelSource) -> Tokenizer:
         """The tokenizer in the file's metadata; the file may be closed afterwards.
 
         ModelFileError: a key is missing or wrong, or the pre-tokenizer is one we do not know.

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenglass.errors import ModelFileError
-from tokenglass.formats import GGUFFile, StringArray
+from tokenglass.formats import ModelSource, StringArray
 from tokenglass.tokens.pretokenizers import PRE_TOKENIZERS
 
 SPACE_MARK = "▁"  # SentencePiece's stand-in for a space
@@ -71,7 +71,7 @@ class Vocabulary:
     _bytes: dict[int, bytes] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def from_gguf(cls, gguf: GGUFFile) -> Vocabulary:
+    def from_gguf(cls, gguf: ModelSource) -> Vocabulary:
         """The vocabulary in the file's metadata. ModelFileError names the key that is missing or wrong."""
         name = gguf.get("tokenizer.ggml.model", str)
         try:
@@ -191,7 +191,7 @@ def _check_texts(path: Path, tokens: StringArray) -> None:
             raise _broken(path, "tokens", f"token {token_id} is not valid UTF-8: {raw[:32]!r}") from None
 
 
-def _token_id(gguf: GGUFFile, name: str, num_tokens: int) -> int | None:
+def _token_id(gguf: ModelSource, name: str, num_tokens: int) -> int | None:
     key = f"tokenizer.ggml.{name}_token_id"
     token_id = gguf.get(key, int, None)
     if token_id is not None and not 0 <= token_id < num_tokens:
@@ -201,7 +201,7 @@ def _token_id(gguf: GGUFFile, name: str, num_tokens: int) -> int | None:
     return token_id
 
 
-def _kinds(gguf: GGUFFile, tokens: StringArray, ids: Mapping[str, int | None]) -> NDArray[np.int8]:
+def _kinds(gguf: ModelSource, tokens: StringArray, ids: Mapping[str, int | None]) -> NDArray[np.int8]:
     """The kind of each token, with two corrections that keep control tokens out of plain text.
 
     Without `token_type` the tokens the metadata names are control and "<0xNN>" are bytes. With it, a token
@@ -235,7 +235,7 @@ def _kinds(gguf: GGUFFile, tokens: StringArray, ids: Mapping[str, int | None]) -
     return kinds
 
 
-def _add_bos(gguf: GGUFFile, style: Style, bos_id: int | None) -> bool:
+def _add_bos(gguf: ModelSource, style: Style, bos_id: int | None) -> bool:
     add_bos = gguf.get("tokenizer.ggml.add_bos_token", bool, None)
     if add_bos and bos_id is None:
         raise _broken(gguf.path, "add_bos_token", "is true, but there is no bos_token_id")
