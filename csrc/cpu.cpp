@@ -5,17 +5,43 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
+#if defined(TG_X86)
+#include <cpuid.h>
+#elif defined(TG_ARM64) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 extern "C" {
 extern const tg_ops tg_ops_plain;
 #if defined(TG_X86)
-extern const tg_ops tg_ops_avx2;
-extern const tg_ops tg_ops_avx512;
-extern const tg_ops tg_ops_avx512vnni;
+extern const tg_ops tg_ops_avx2, tg_ops_avxvnni, tg_ops_avx512, tg_ops_avx512vnni;
+#elif defined(TG_ARM64)
+extern const tg_ops tg_ops_neon;
 #endif
 }
 
 namespace tokenglass {
+namespace {
+
+#if defined(TG_X86)
+bool has_avxvnni() {  // not every compiler's __builtin_cpu_supports knows it
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+}
+#elif defined(TG_ARM64)
+bool has_dot_product() {
+#if defined(__linux__)
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+#elif defined(__APPLE__)
+    return true;  // since the first Mac with such a processor
+#else
+    return false;
+#endif
+}
+#endif
+
+}  // namespace
 
 std::vector<const tg_ops*> runnable_isas() {
     std::vector<const tg_ops*> found;
@@ -26,7 +52,10 @@ std::vector<const tg_ops*> runnable_isas() {
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     if (avx512 && __builtin_cpu_supports("avx512vnni")) found.push_back(&tg_ops_avx512vnni);
     if (avx512) found.push_back(&tg_ops_avx512);
+    if (avx2 && has_avxvnni()) found.push_back(&tg_ops_avxvnni);
     if (avx2) found.push_back(&tg_ops_avx2);
+#elif defined(TG_ARM64)
+    if (has_dot_product()) found.push_back(&tg_ops_neon);
 #endif
     found.push_back(&tg_ops_plain);
     return found;

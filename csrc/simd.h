@@ -3,7 +3,7 @@
 // One lane is one output, one key or one virtual lane of a sum, so the same source gives the same bits everywhere: each
 // function is defined lane by lane, with IEEE rounding. simd_plain.h says what each one means; the other files say it
 // in intrinsics, and no file but they has any. The build defines which one by TG_ISA_AVX512VNNI, TG_ISA_AVX512,
-// TG_ISA_AVXVNNI or TG_ISA_AVX2; none of them is plain C++.
+// TG_ISA_AVXVNNI, TG_ISA_AVX2 or TG_ISA_NEON; none of them is plain C++.
 //
 // Two functions are worth their words. Both add to `acc` the sum over the four bytes of each lane of w * x, where `x`
 // points to four int8 activations (-127..127), the same for every lane:
@@ -35,6 +35,8 @@ inline int32_t four_bytes(const int8_t* x) { return *(const any_int32*)x; }
 #include "simd_avx512.h"
 #elif defined(TG_ISA_AVX2)
 #include "simd_avx2.h"
+#elif defined(TG_ISA_NEON)
+#include "simd_neon.h"
 #else
 #include "simd_plain.h"
 #endif

@@ -24,6 +24,7 @@ AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mfma", "-mf16
 FLAGS = {
     "plain": [],
     "avx2": ["-DTG_ISA_AVX2", "-mavx2", "-mfma", "-mf16c"],
+    "avxvnni": ["-DTG_ISA_AVXVNNI", "-mavxvnni", "-mavx2", "-mfma", "-mf16c"],
     "avx512": ["-DTG_ISA_AVX512", *AVX512],
     "avx512vnni": ["-DTG_ISA_AVX512VNNI", "-mavx512vnni", *AVX512],
 }
