@@ -16,6 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "tokenglass"
 # part: (its level, what it may import). Everything may import `errors` and itself.
 TABLE: dict[str, tuple[int, set[str]]] = {
     "errors": (0, set()),
+    "processors": (1, set()),
     "kernels": (1, set()),
     "trace": (1, set()),
     "price": (1, set()),
@@ -26,7 +27,10 @@ TABLE: dict[str, tuple[int, set[str]]] = {
     "cache": (4, set()),
     "sampling": (4, {"kernels", "trace"}),
     "fit": (5, {"models.config", "formats", "hub"}),
-    "engine": (6, {"kernels", "formats", "models", "cache", "sampling", "tokens", "trace", "fit", "hub"}),
+    "engine": (
+        6,
+        {"processors", "kernels", "formats", "models", "cache", "sampling", "tokens", "trace", "fit", "hub"},
+    ),
     "api": (7, {"engine", "hub", "sampling", "tokens"}),  # what `import tokenglass as tg` shows
     "client": (7, {"price"}),
     "rag": (7, {"tokens"}),
@@ -34,7 +38,7 @@ TABLE: dict[str, tuple[int, set[str]]] = {
     "server": (8, {"engine", "client", "tokens", "trace", "price", "fit"}),
     "batch": (9, {"client", "server", "hub", "price", "tokens"}),
     "web": (10, {"server", "trace"}),
-    "bench": (10, {"engine", "client", "fit"}),
+    "bench": (10, {"kernels", "engine", "client", "fit"}),
 }
 TABLE["cli"] = (11, set(TABLE))
 TABLE["__main__"] = (12, {"cli"})

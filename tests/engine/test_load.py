@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.tiny_llama import write_tiny_llama
 from tokenglass.engine import load
-from tokenglass.engine.load import default_threads
 from tokenglass.errors import ModelFileError, ParameterError
 
 
@@ -36,7 +35,3 @@ def test_an_architecture_we_cannot_run_is_named(tmp_path: Path, architecture: st
     path = write_tiny_llama(tmp_path / "m.gguf", metadata={"general.architecture": architecture})
     with pytest.raises(ModelFileError, match=said):
         load(path)
-
-
-def test_there_is_at_least_one_thread() -> None:
-    assert default_threads() >= 1

@@ -29,6 +29,7 @@ VERBS = {
     "models": "models known by name and models stored here: pull, show, remove, share",
     "explain-cache": "what keeping keys and values saves: two loops, side by side",
     "bench": "measure this machine: tokens per second and the share of what memory allows",
+    "doctor": "whether this machine can run a model, how, and what would make it better",
     "replay": "run a stored trace again and check every token, or show it",
     "presets": "sampling settings for four kinds of text, and why",
     "notes": "what was run and measured here: kept on this machine, sent nowhere",

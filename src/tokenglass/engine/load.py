@@ -16,6 +16,7 @@ from tokenglass.formats import GGUFFile
 from tokenglass.models.config import DecoderConfig, read_config
 from tokenglass.models.registry import architecture_of
 from tokenglass.models.weights import Space, Weights
+from tokenglass.processors import read_processors
 from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Tokenizer
 
@@ -46,7 +47,7 @@ def load(
     if kv not in ("f16", "f32"):
         raise ParameterError("kv", f"must be f16 or f32, not {kv!r}")
     check_integer("max_rows", max_rows, 1, 1 << 16)
-    num_threads = default_threads() if num_threads is None else num_threads
+    num_threads = read_processors().num_threads if num_threads is None else num_threads
     check_integer("num_threads", num_threads, 1, 1024)
     cpu = kernels.cpu(num_threads, isa)
     with GGUFFile.open(path) as file:
@@ -83,15 +84,3 @@ def check_cache_fits(config: DecoderConfig, context_length: int, value_bytes: in
             f"of {context_length} needs {num_bytes / 1e9:.1f} GB for keys and values: more than there is",
             remedy="Choose a smaller one (--context)",
         )
-
-
-def default_threads() -> int:
-    """Processors this process may run on, no more than its cgroup's quota allows."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        if quota != "max":
-            allowed = min(allowed, max(1, int(quota) // int(period)))
-    except (OSError, ValueError):
-        pass  # no cgroup here: the affinity says it all
-    return max(1, allowed)
