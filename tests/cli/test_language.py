@@ -143,6 +143,7 @@ WHERE_THE_TEXT_IS = {
     "fail": 1,
     "refuse": 1,
     "_broken": 2,
+    "_refused": 0,
 }
 
 

@@ -30,11 +30,18 @@ class MappedFile:
             raise ValueError(f"{self.path.name} is closed")
         return self._data
 
-    def view(self, offset: int, num_bytes: int) -> NDArray[np.uint8]:
-        """uint8 [num_bytes], read-only, no copy; valid as long as it lives, even when the file is closed."""
+    def view(self, offset: int, num_bytes: int, *, aligned_to: int = 1) -> NDArray[np.uint8]:
+        """uint8 [num_bytes], read-only; valid as long as it lives, even when the file is closed.
+
+        No copy, except where items of `aligned_to` bytes would lie across the machine's words.
+        """
         if not num_bytes:
             return np.empty(0, np.uint8)
-        return np.frombuffer(self.data, np.uint8, num_bytes, offset)
+        view = np.frombuffer(self.data, np.uint8, num_bytes, offset)
+        if offset % aligned_to:
+            view = view.copy()
+            view.flags.writeable = False
+        return view
 
     def release(self, offset: int, num_bytes: int) -> None:
         """Drop the whole pages of these bytes from this process; they are read again when touched."""

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self, TypeVar, overload
 
 import numpy as np
@@ -52,6 +53,7 @@ class TensorFile(ABC):
 
     path: Path
     tensors: Mapping[str, TensorInfo]  # in the order of the file
+    left_out: Mapping[str, str] = MappingProxyType({})  # tensors of types no model here uses, and the type
 
     @abstractmethod
     def raw(self, name: str) -> NDArray[np.uint8]:
@@ -88,6 +90,9 @@ class TensorFile(ABC):
         return sum(info.num_bytes for info in self.tensors.values())
 
     def _info(self, name: str) -> TensorInfo:
+        if name in self.left_out:
+            problem = f"{self.left_out[name]} is not supported yet"
+            raise ModelFileError(self.path, f"tensor {shown(name)}: type", problem)
         if name not in self.tensors:
             raise ModelFileError(self.path, f"tensor {shown(name)}", "is missing")
         return self.tensors[name]
