@@ -48,20 +48,25 @@ class Matrix {
 
 class Embedding {
   public:
-    Embedding(CpuPointer cpu, std::shared_ptr<Matrix> matrix) : cpu_(cpu), matrix_(matrix), view_(matrix->view()) {}
+    Embedding(CpuPointer cpu, std::shared_ptr<Matrix> matrix, float scale)
+        : cpu_(cpu), matrix_(matrix), view_(matrix->view()), scale_(scale) {}
     void operator()(const Batch& batch, Rows& out) {
         check_rows(out, view_.cols, "out");
         require(batch.smallest_id >= 0 && batch.largest_id < view_.rows, "token id outside the vocabulary");
         out.set_count(batch.rows());
         Timed timed(*cpu_);
         WithoutGil gil(batch.rows());
-        cpu_->each_row(batch.rows(), 8, [&](int row) { cpu_->ops.embed(&view_, batch.ids[row], out.row(row)); });
+        cpu_->each_row(batch.rows(), 8, [&](int row) {
+            cpu_->ops.embed(&view_, batch.ids[row], out.row(row));
+            if (scale_ != 1.0f) cpu_->ops.scale_row(out.row(row), scale_, out.width);
+        });
     }
 
   private:
     CpuPointer cpu_;
     std::shared_ptr<Matrix> matrix_;
     tg_matrix view_;
+    float scale_;
 };
 
 class Linear {
@@ -195,7 +200,7 @@ NB_MODULE(_native, m) {
         .def_ro("num_bytes", &Matrix::num_bytes);
 
     nb::class_<Embedding>(m, "Embedding")
-        .def(nb::init<CpuPointer, std::shared_ptr<Matrix>>(), "cpu"_a, "matrix"_a)
+        .def(nb::init<CpuPointer, std::shared_ptr<Matrix>, float>(), "cpu"_a, "matrix"_a, "scale"_a = 1.0f)
         .def("__call__", &Embedding::operator(), "batch"_a, "out"_a);
     nb::class_<Linear>(m, "Linear")
         .def(nb::init<CpuPointer, std::vector<std::shared_ptr<Matrix>>, bool, bool, std::shared_ptr<RowOperation>,

@@ -48,10 +48,17 @@ struct Heads {
 
 class RopeStore {
   public:
-    RopeStore(CpuPointer cpu, Array<float, 3> cos_sin, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads)
-        : cpu_(cpu), at_(pages, layer, heads), cos_sin_(cos_sin), context_((int)cos_sin.shape(0)) {
-        require(cos_sin.shape(1) == 2 && (int)cos_sin.shape(2) * 2 == pages->head_dim,
-                "cos_sin must be [context, 2, head_dim / 2]");
+    RopeStore(CpuPointer cpu, std::optional<Array<float, 3>> cos_sin, std::shared_ptr<KVPages> pages, int64_t layer,
+              int64_t heads, std::optional<Array<float, 1>> q_norm, std::optional<Array<float, 1>> k_norm, float eps)
+        : cpu_(cpu), at_(pages, layer, heads), cos_sin_(cos_sin), q_norm_(q_norm), k_norm_(k_norm), eps_(eps) {
+        if (cos_sin) {
+            require(cos_sin->shape(1) == 2 && cos_sin->shape(2) > 0 && (int)cos_sin->shape(2) <= pages->head_dim / 2,
+                    "cos_sin must be [context, 2, half of the rotated dimensions]");
+            context_ = (int)cos_sin->shape(0), rotated_ = 2 * (int)cos_sin->shape(2);
+        }
+        for (const auto& norm : {q_norm, k_norm})
+            require(!norm || (int)norm->size() == pages->head_dim, "a norm of heads needs head_dim weights");
+        require(eps >= 0.0f, "eps must not be negative");
     }
     void operator()(Rows& qkv, const Batch& batch) {
         at_.check(qkv, batch);
@@ -61,7 +68,9 @@ class RopeStore {
         WithoutGil gil(qkv.count);
         const tg_rope_job job{qkv.data.get(),
                               at_.pages->layer(at_.layer),
-                              cos_sin_.data(),
+                              cos_sin_ ? cos_sin_->data() : nullptr,
+                              q_norm_ ? q_norm_->data() : nullptr,
+                              k_norm_ ? k_norm_->data() : nullptr,
                               batch.page_table.data(),
                               batch.sequence.data(),
                               batch.position.data(),
@@ -70,7 +79,9 @@ class RopeStore {
                               at_.heads,
                               at_.pages->kv_heads,
                               at_.pages->head_dim,
-                              at_.pages->half};
+                              at_.pages->half,
+                              rotated_,
+                              eps_};
         cpu_->each_row(qkv.count, 16, [&](int row) { cpu_->ops.rope_store(&job, row); });
     }
     bool stores(const Heads& at, int context) const {
@@ -80,8 +91,10 @@ class RopeStore {
   private:
     CpuPointer cpu_;
     Heads at_;
-    Array<float, 3> cos_sin_;  // keeps the table alive
-    int context_;
+    std::optional<Array<float, 3>> cos_sin_;  // keeps the table alive, as the norms' weights
+    std::optional<Array<float, 1>> q_norm_, k_norm_;
+    int context_ = 1 << 24, rotated_ = 0;
+    float eps_;
 };
 
 class Attention {
@@ -174,8 +187,10 @@ void bind_attention(nb::module_& m) {
         });
 
     nb::class_<RopeStore>(m, "RopeStore")
-        .def(nb::init<CpuPointer, Array<float, 3>, std::shared_ptr<KVPages>, int64_t, int64_t>(), "cpu"_a,
-             "cos_sin"_a.noconvert(), "pages"_a, "layer"_a, "heads"_a)
+        .def(nb::init<CpuPointer, std::optional<Array<float, 3>>, std::shared_ptr<KVPages>, int64_t, int64_t,
+                      std::optional<Array<float, 1>>, std::optional<Array<float, 1>>, float>(),
+             "cpu"_a, "cos_sin"_a.noconvert().none(), "pages"_a, "layer"_a, "heads"_a,
+             "q_norm"_a.noconvert() = nb::none(), "k_norm"_a.noconvert() = nb::none(), "eps"_a = 0.0f)
         .def("__call__", &RopeStore::operator(), "qkv"_a, "batch"_a);
     nb::class_<Attention>(m, "Attention")
         .def(nb::init<CpuPointer, std::shared_ptr<KVPages>, int64_t, int64_t, int64_t, float,

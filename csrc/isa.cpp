@@ -3,8 +3,9 @@
 // of a shared inline function can be linked into another unit.
 #include "attention.h"
 #include "matmul.h"
-#include "norm_rope.h"
 #include "ops.h"
+#include "rope_store.h"
+#include "row_ops.h"
 #include "vocab.h"
 
 #define TG_JOIN2(a, b) a##b
@@ -14,6 +15,23 @@
 
 extern "C" const tg_ops TG_JOIN(tg_ops_, TG_ISA_NAME);
 extern "C" const tg_ops TG_JOIN(tg_ops_, TG_ISA_NAME) = {
-    TG_STRING(TG_ISA_NAME), quantise, linear,  embed,      rms_norm, swiglu,   rope_store, attend,
-    attend_merge,           argmax,   softmax, next_above, survey,   read_all,
+    TG_STRING(TG_ISA_NAME),
+    quantise,
+    linear,
+    embed,
+    rms_norm,
+    layer_norm,
+    swiglu,
+    geglu,
+    gelu,
+    scale_row,
+    add_row,
+    rope_store,
+    attend,
+    attend_merge,
+    argmax,
+    softmax,
+    next_above,
+    survey,
+    read_all,
 };

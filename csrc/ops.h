@@ -68,11 +68,14 @@ struct tg_attention_job {
 struct tg_rope_job {
     float* qkv;  // [num_rows, stride]: q heads, k heads, v heads
     void* pages;
-    const float* cos_sin;  // [context, 2, head_dim / 2]
+    const float* cos_sin;  // [context, 2, rotated / 2], or nullptr: nothing is rotated
+    const float* q_norm;   // [head_dim] weights of an RMS norm of each head before the rotation, or nullptr
+    const float* k_norm;
     const int32_t* page_table;
     const int32_t* sequence;
     const int32_t* position;
-    int32_t table_width, stride, heads, kv_heads, head_dim, half;
+    int32_t table_width, stride, heads, kv_heads, head_dim, half, rotated;
+    float eps;  // of q_norm and k_norm
 };
 
 struct tg_survey {
@@ -85,8 +88,13 @@ struct tg_ops {
     void (*quantise)(const tg_rows* x, int row);
     void (*linear)(const tg_linear_job* job, int block);
     void (*embed)(const tg_matrix* matrix, int id, float* out);
-    void (*rms_norm)(const float* x, const float* weight, float* out, int width, float eps);
+    void (*rms_norm)(const float* x, const float* weight, float* out, int width, float eps, int add);
+    void (*layer_norm)(const float* x, const float* weight, const float* bias, float* out, int width, float eps);
     void (*swiglu)(const float* gate_up, float* out, int width);
+    void (*geglu)(const float* gate_up, float* out, int width);
+    void (*gelu)(const float* x, float* out, int width);
+    void (*scale_row)(float* x, float factor, int width);
+    void (*add_row)(const float* x, float* out, int width);
     void (*rope_store)(const tg_rope_job* job, int row);
     void (*attend)(const tg_attention_job* job, int block);
     void (*attend_merge)(const tg_attention_job* job, int row_head);

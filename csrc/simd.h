@@ -43,6 +43,20 @@ inline int32_t four_bytes(const int8_t* x) { return *(const any_int32*)x; }
 
 namespace {
 
+// The first n (at most 16) floats; the other lanes are 0 and stay unwritten.
+inline f32x16 load_first(const float* p, int n) {
+    if (n >= 16) return f_load(p);
+    float v[16] = {0};
+    memcpy(v, p, (size_t)n * 4);
+    return f_load(v);
+}
+inline void store_first(float* p, f32x16 a, int n) {
+    if (n >= 16) return f_store(p, a);
+    float v[16];
+    f_store(v, a);
+    memcpy(p, v, (size_t)n * 4);
+}
+
 // Sum of 16 lanes by one fixed tree: i with i+8, then +4, +2, +1.
 inline float f_sum(f32x16 a) {
     float v[16];
@@ -59,20 +73,34 @@ inline float f_largest(f32x16 a) {
     return m;
 }
 
-// e^x to about 1 ulp (Cephes' expf: x = n ln 2 + r, a polynomial in r, scaled by 2^n); below -87.33 exactly 0.
-inline f32x16 f_exp(f32x16 x) {
-    f32x16 c = f_min(f_max(x, f_set(-87.33654f)), f_set(88.0f));
-    f32x16 n = f_round(f_mul(c, f_set(1.44269504088896341f)));
-    f32x16 r = f_fma(n, f_set(-0.693359375f), c);
-    r = f_fma(n, f_set(2.12194440e-4f), r);
+// e^x = 2^n e^r with a whole n and |r| <= ln 2 / 2. Gives 2^n, r, and q of e^r = 1 + r + r^2 q (Cephes' expf).
+inline f32x16 exp_parts(f32x16 x, f32x16* r, f32x16* q) {
+    const f32x16 n = f_round(f_mul(x, f_set(1.44269504088896341f)));
+    *r = f_fma(n, f_set(-0.693359375f), x);
+    *r = f_fma(n, f_set(2.12194440e-4f), *r);
     f32x16 p = f_set(1.9875691500e-4f);
-    p = f_fma(p, r, f_set(1.3981999507e-3f));
-    p = f_fma(p, r, f_set(8.3334519073e-3f));
-    p = f_fma(p, r, f_set(4.1665795894e-2f));
-    p = f_fma(p, r, f_set(1.6666665459e-1f));
-    p = f_fma(p, r, f_set(5.0000001201e-1f));
-    p = f_fma(p, f_mul(r, r), f_add(r, f_set(1.0f)));
-    return f_zero_below(f_mul(p, f_power_of_two(f_to_int(n))), x, -87.33654f);
+    p = f_fma(p, *r, f_set(1.3981999507e-3f));
+    p = f_fma(p, *r, f_set(8.3334519073e-3f));
+    p = f_fma(p, *r, f_set(4.1665795894e-2f));
+    p = f_fma(p, *r, f_set(1.6666665459e-1f));
+    *q = f_fma(p, *r, f_set(5.0000001201e-1f));
+    return f_power_of_two(f_to_int(n));
+}
+
+// e^x to about 1 ulp; below -87.33 exactly 0.
+inline f32x16 f_exp(f32x16 x) {
+    f32x16 r, q;
+    const f32x16 power = exp_parts(f_min(f_max(x, f_set(-87.33654f)), f_set(88.0f)), &r, &q);
+    return f_zero_below(f_mul(f_fma(q, f_mul(r, r), f_add(r, f_set(1.0f))), power), x, -87.33654f);
+}
+
+// tanh x = e / (e + 2), e = e^2x - 1 without the loss of subtracting from a rounded e^2x: 2^n (e^r - 1) + (2^n - 1).
+// To 4 ulp; NaN stays NaN.
+inline f32x16 f_tanh(f32x16 x) {
+    f32x16 r, q;
+    const f32x16 power = exp_parts(f_min(f_set(30.0f), f_max(f_set(-30.0f), f_add(x, x))), &r, &q);
+    const f32x16 e = f_fma(f_fma(q, f_mul(r, r), r), power, f_sub(power, f_set(1.0f)));
+    return f_div(e, f_add(e, f_set(2.0f)));
 }
 
 }  // namespace

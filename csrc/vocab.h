@@ -23,28 +23,14 @@ int argmax(const float* logits, int n) {
     return at;
 }
 
-// The last vector of a row, whose `num` lanes are there.
-inline f32x16 load_first(const float* p, int num) {
-    float v[16] = {0};
-    memcpy(v, p, (size_t)num * 4);
-    return f_load(v);
-}
-
 float softmax(const float* logits, float* weights, int n, float max, float temperature) {
     const f32x16 top = f_set(max), t = f_set(temperature);
     f32x16 sum = f_set(0.0f);
-    int i = 0;
-    for (; i + 16 <= n; i += 16) {
-        const f32x16 e = f_exp(f_div(f_sub(f_load(logits + i), top), t));
-        f_store(weights + i, e);
+    for (int i = 0; i < n; i += 16) {
+        f32x16 e = f_exp(f_div(f_sub(load_first(logits + i, n - i), top), t));
+        if (n - i < 16) e = f_keep_first(e, n - i, 0.0f);
+        store_first(weights + i, e, n - i);
         sum = f_add(sum, e);
-    }
-    if (i < n) {
-        float v[16];
-        const f32x16 z = load_first(logits + i, n - i);
-        f_store(v, f_keep_first(f_exp(f_div(f_sub(z, top), t)), n - i, 0.0f));
-        memcpy(weights + i, v, (size_t)(n - i) * 4);
-        sum = f_add(sum, f_load(v));
     }
     return f_sum(sum);
 }

@@ -12,13 +12,17 @@ from numpy.typing import NDArray
 
 from tests.kernels.support import ISAS, filled, int32
 from tokenglass.kernels import (
+    GELU,
+    AddNorm,
     Attention,
     Batch,
     Cpu,
     Embedding,
     KVPages,
+    LayerNorm,
     Linear,
     Matrix,
+    PositionEmbedding,
     RMSNorm,
     RopeStore,
     Rows,
@@ -152,10 +156,23 @@ BUILDS: dict[str, Callable[[], object]] = {
     "norm of NaN eps": lambda: RMSNorm(CPU, F, float("nan")),
     "norm of float64 weights": lambda: RMSNorm(CPU, untyped(F.astype(np.float64)), 1e-5),
     "norm of strided weights": lambda: RMSNorm(CPU, F[::2], 1e-5),
-    "rotations of another head_dim": lambda: RopeStore(CPU, TABLE[:, :, :4].copy(), PAGES, 0, 2),
+    "norm of strided bias": lambda: LayerNorm(CPU, F[:16], F[::2], 1e-5),
+    "norm of a bias of another width": lambda: LayerNorm(CPU, F, F[:16], 1e-5),
+    "layer norm without weights": lambda: LayerNorm(CPU, F[:0], F[:0], 1e-5),
+    "norm that adds, without weights": lambda: AddNorm(CPU, F[:0], 1e-5),
+    "norm that adds, of negative eps": lambda: AddNorm(CPU, F, -1.0),
+    "product with a norm that adds before": lambda: Linear(
+        CPU, [matrix()], before=untyped(AddNorm(CPU, F, 1e-5)), scratch=Rows(2, 32)
+    ),
+    "positions without rows": lambda: PositionEmbedding(CPU, np.zeros((0, 32), np.float32)),
+    "positions in float64": lambda: PositionEmbedding(CPU, untyped(np.zeros((4, 32)))),
+    "rotations of more than head_dim": lambda: RopeStore(CPU, np.ones((64, 2, 9), np.float32), PAGES, 0, 2),
+    "rotations of nothing": lambda: RopeStore(CPU, TABLE[:, :, :0].copy(), PAGES, 0, 2),
+    "norm of queries of another width": lambda: RopeStore(CPU, TABLE, PAGES, 0, 2, F),
+    "norm of keys of another width": lambda: RopeStore(CPU, TABLE, PAGES, 0, 2, None, F),
+    "norm of heads of negative eps": lambda: RopeStore(CPU, TABLE, PAGES, 0, 2, F[:16], F[:16], -1.0),
     "rotations in float64": lambda: RopeStore(CPU, untyped(TABLE.astype(np.float64)), PAGES, 0, 2),
     "rotations out of order": lambda: RopeStore(CPU, TABLE.transpose(1, 0, 2), PAGES, 0, 2),
-    "rotations that are None": lambda: RopeStore(CPU, NONE, PAGES, 0, 2),
     "rotations of another layer": lambda: RopeStore(CPU, TABLE, PAGES, 2, 2),
     "rotations of a negative layer": lambda: RopeStore(CPU, TABLE, PAGES, -1, 2),
     "rotations of uneven heads": lambda: RopeStore(CPU, TABLE, PAGES, 0, 3),
@@ -207,6 +224,10 @@ class Bound:
     attention: Attention
     pages: KVPages
     norm_product: Linear
+    layer_norm: LayerNorm
+    add_norm: AddNorm
+    positions: PositionEmbedding
+    gelu: GELU
     store_attention: Attention
 
 
@@ -225,6 +246,10 @@ def bound() -> Bound:
         Attention(CPU, PAGES, 0, 2, 64, 0.25),
         PAGES,
         Linear(CPU, [matrix()], before=RMSNorm(CPU, F, 1e-5), scratch=Rows(2, 32)),
+        LayerNorm(CPU, F, F, 1e-5),
+        AddNorm(CPU, F, 1e-5),
+        PositionEmbedding(CPU, np.ones((4, 32), np.float32)),
+        GELU(CPU),
         Attention(CPU, PAGES, 0, 2, 64, 0.25, RopeStore(CPU, TABLE, PAGES, 0, 2)),
     )
 
@@ -244,6 +269,15 @@ CALLS: dict[str, tuple[tuple[int, int], Callable[[Bound, Rows], object]]] = {
     "norm of another width": ((2, 32), lambda o, out: o.norm(rows(2, 33), out)),
     "norm into another width": ((2, 31), lambda o, out: o.norm(rows(2, 32), out)),
     "norm of too many rows": ((2, 32), lambda o, out: o.norm(rows(3, 32), out)),
+    "layer norm of another width": ((2, 32), lambda o, out: o.layer_norm(rows(2, 33), out)),
+    "norm that adds, of another width": ((2, 32), lambda o, out: o.add_norm(rows(2, 33), out)),
+    "norm that adds to another width": ((2, 31), lambda o, out: o.add_norm(rows(2, 32), out)),
+    "norm that adds to other rows": ((2, 32), lambda o, out: o.add_norm(rows(1, 32), out)),
+    "norm that adds in place": ((2, 32), lambda o, out: o.add_norm(out, out)),
+    "positions of another width": ((2, 31), lambda o, out: o.positions(batch(), out)),
+    "positions of other rows": ((2, 32), lambda o, out: o.positions(batch(3), out)),
+    "positions beyond the table": ((2, 32), lambda o, out: o.positions(batch(position=4), out)),
+    "gelu of another width": ((2, 16), lambda o, out: o.gelu(rows(2, 32), out)),
     "norm and product of another width": ((2, 16), lambda o, out: o.norm_product(rows(2, 31), out)),
     "norm and product into another width": ((2, 17), lambda o, out: o.norm_product(rows(2, 32), out)),
     "norm and product beyond the scratch": ((3, 16), lambda o, out: o.norm_product(rows(3, 32), out)),

@@ -127,8 +127,8 @@ class Batch:
     def rows(self) -> int: ...
 
 class Embedding:
-    """out[i] = matrix[ids[i]], dequantised: [rows, cols]."""
-    def __init__(self, cpu: Cpu, matrix: Matrix) -> None: ...
+    """out[i] = scale * matrix[ids[i]], dequantised: [rows, cols]."""
+    def __init__(self, cpu: Cpu, matrix: Matrix, scale: float = 1.0) -> None: ...
     def __call__(self, batch: Batch, out: Rows) -> None: ...
 
 class Linear:
@@ -159,20 +159,53 @@ class RMSNorm(RowOperation):
     """out = x / sqrt(mean(x^2) + eps) * weight, row by row (https://arxiv.org/abs/1910.07467)."""
     def __init__(self, cpu: Cpu, weight: NDArray[np.float32], eps: float) -> None: ...
 
+class LayerNorm(RowOperation):
+    """out = (x - mean) / sqrt(variance + eps) * weight + bias, row by row (https://arxiv.org/abs/1607.06450)."""
+    def __init__(
+        self, cpu: Cpu, weight: NDArray[np.float32], bias: NDArray[np.float32], eps: float
+    ) -> None: ...
+
+class AddNorm:
+    """out += RMSNorm(x): the norm after a product, in front of the residual sum."""
+    def __init__(self, cpu: Cpu, weight: NDArray[np.float32], eps: float) -> None: ...
+    def __call__(self, x: Rows, out: Rows) -> None: ...
+
 class SwiGLU(RowOperation):
     """out = silu(gate) * up, gate_up = [gate | up]: [rows, 2 width] -> [rows, width]
     (https://arxiv.org/abs/2002.05202).
     """
     def __init__(self, cpu: Cpu) -> None: ...
 
-class RopeStore:
-    """Rotates q and k in place by their positions (pairs i and i + head_dim / 2) and stores k and v in the
-    pages.
+class GeGLU(RowOperation):
+    """out = gelu(gate) * up, with GELU's approximation by tanh: [rows, 2 width] -> [rows, width]."""
+    def __init__(self, cpu: Cpu) -> None: ...
 
-    qkv [rows, (heads + 2 kv_heads) * head_dim] (https://arxiv.org/abs/2104.09864).
+class GELU(RowOperation):
+    """out = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 (https://arxiv.org/abs/1606.08415)."""
+    def __init__(self, cpu: Cpu) -> None: ...
+
+class PositionEmbedding:
+    """x += table[position]: learned positions, table float32 [context, width]."""
+    def __init__(self, cpu: Cpu, table: NDArray[np.float32]) -> None: ...
+    def __call__(self, batch: Batch, x: Rows) -> None: ...
+
+class RopeStore:
+    """Makes q and k ready in place and stores k and v in the pages.
+
+    qkv [rows, (heads + 2 kv_heads) * head_dim]. q_norm, k_norm [head_dim]: weights of an RMS norm over each
+    head, first. cos_sin [context, 2, half]: rotates dimensions i and i + half by the position; those from
+    2 * half on stay; None: no rotation (https://arxiv.org/abs/2104.09864).
     """
     def __init__(
-        self, cpu: Cpu, cos_sin: NDArray[np.float32], pages: KVPages, layer: int, heads: int
+        self,
+        cpu: Cpu,
+        cos_sin: NDArray[np.float32] | None,
+        pages: KVPages,
+        layer: int,
+        heads: int,
+        q_norm: NDArray[np.float32] | None = None,
+        k_norm: NDArray[np.float32] | None = None,
+        eps: float = 0.0,
     ) -> None: ...
     def __call__(self, qkv: Rows, batch: Batch) -> None: ...
 

@@ -20,12 +20,17 @@ from tokenglass.kernels.reference_attention import (
     RopeStore,
     rope_table,
 )
-from tokenglass.kernels.reference_numbers import F32, FORMATS, GROUP, LANES, Blocks, fma, unpack
+from tokenglass.kernels.reference_numbers import F32, FORMATS, GROUP, LANES, Blocks, f32, fma, unpack
 from tokenglass.kernels.reference_rows import (
+    GELU,
     I32,
     PAGE,
+    AddNorm,
     Batch,
     Cpu,
+    GeGLU,
+    LayerNorm,
+    PositionEmbedding,
     RMSNorm,
     RowOperation,
     Rows,
@@ -34,16 +39,21 @@ from tokenglass.kernels.reference_rows import (
 )
 
 __all__ = [
+    "GELU",
     "GROUP",
     "PAGE",
     "SPAN",
+    "AddNorm",
     "Attention",
     "Batch",
     "Cpu",
     "Embedding",
+    "GeGLU",
     "KVPages",
+    "LayerNorm",
     "Linear",
     "Matrix",
+    "PositionEmbedding",
     "RMSNorm",
     "RopeStore",
     "RowOperation",
@@ -73,13 +83,14 @@ class Matrix:
 
 
 class Embedding:
-    """out[i] = matrix[ids[i]], dequantised."""
+    """out[i] = scale * matrix[ids[i]], dequantised."""
 
-    def __init__(self, cpu: Cpu, matrix: Matrix) -> None:
-        self._table = np.stack(list(matrix.columns()), axis=1)
+    def __init__(self, cpu: Cpu, matrix: Matrix, scale: float = 1.0) -> None:
+        self._table, self.scale = np.stack(list(matrix.columns()), axis=1), f32(scale)
 
     def __call__(self, batch: Batch, out: Rows) -> None:
-        out.fill(self._table[batch.ids])
+        with np.errstate(all="ignore"):
+            out.fill(self._table[batch.ids] * self.scale)
 
 
 class Linear:

@@ -1,6 +1,6 @@
 """Attention in numpy: pages of keys and values, rotation, and the softmax by spans of 256 positions.
 
-Twins of `csrc/norm_rope.h` and `csrc/attention.h`; the order of every sum is in docs/en/numerics.md.
+Twins of `csrc/rope_store.h` and `csrc/attention.h`; the order of every sum is in docs/en/numerics.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenglass.kernels.reference_numbers import F32, exp, f32, fma, lane_sum, sine_cosine
-from tokenglass.kernels.reference_rows import PAGE, Batch, Cpu, Rows
+from tokenglass.kernels.reference_rows import PAGE, Batch, Cpu, Rows, rms_norm
 
 SPAN = 256  # absolute positions in one softmax partial
 
@@ -50,35 +50,58 @@ class KVPages:
 
 
 class RopeStore:
-    """Turns pairs (a, b) = (head[i], head[i + head_dim / 2]) of q and k by the angle position * frequency[i]:
+    """First q_norm and k_norm: an RMS norm of each head. Then pairs (a, b) = (head[i], head[i + half]) of q
+    and k turn by the angle position * frequency[i]:
 
     a' = a cos - b sin,  b' = b cos + a sin
 
-    Then stores k and v in the pages. What float16 cannot hold is stored as +-65504: infinity would make NaN
+    Last, k and v go to the pages. What float16 cannot hold is stored as +-65504: infinity would make NaN
     later.
     """
 
-    def __init__(self, cpu: Cpu, cos_sin: F32, pages: KVPages, layer: int, heads: int) -> None:
+    def __init__(
+        self,
+        cpu: Cpu,
+        cos_sin: F32 | None,
+        pages: KVPages,
+        layer: int,
+        heads: int,
+        q_norm: F32 | None = None,
+        k_norm: F32 | None = None,
+        eps: float = 0.0,
+    ) -> None:
         self.cos_sin, self.pages, self.layer, self.heads = cos_sin, pages, layer, heads
+        self.q_norm, self.k_norm, self.eps = q_norm, k_norm, eps
 
     def __call__(self, qkv: Rows, batch: Batch) -> None:
         pages, rows = self.pages, batch.rows
-        heads = qkv.numpy().reshape(rows, -1, pages.head_dim)  # q heads, k heads, v heads
-        q_and_k, v = np.split(heads, [self.heads + pages.kv_heads], axis=1)
-        cos, sin = np.split(self.cos_sin[batch.position], 2, axis=1)  # [rows, 1, head_dim / 2]
-        a, b = np.split(q_and_k, 2, axis=2)
-        with np.errstate(all="ignore"):
-            q_and_k = np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=2)
-        qkv.fill(np.concatenate([q_and_k, v], axis=1).reshape(rows, -1))
+        heads = qkv.numpy().reshape(rows, -1, pages.head_dim)
+        q, k, v = np.split(heads, [self.heads, self.heads + pages.kv_heads], axis=1)
+        if self.q_norm is not None:
+            q = rms_norm(q, self.q_norm, self.eps)
+        if self.k_norm is not None:
+            k = rms_norm(k, self.k_norm, self.eps)
+        if self.cos_sin is not None:
+            cos, sin = np.split(self.cos_sin[batch.position], 2, axis=1)  # [rows, 1, half]
+            q, k = rotated(q, cos, sin), rotated(k, cos, sin)
+        qkv.fill(np.concatenate([q, k, v], axis=1).reshape(rows, -1))
 
         page, slot = batch.page_table[batch.sequence, batch.position // PAGE], batch.position % PAGE
-        pages.keys(self.layer)[page, :, :, slot] = self._stored(q_and_k[:, self.heads :])
+        pages.keys(self.layer)[page, :, :, slot] = self._stored(k)
         pages.values(self.layer)[page, :, slot] = self._stored(v)
 
     def _stored(self, x: F32) -> NDArray[Any]:
         if not self.pages.half:
             return x
         return np.clip(x, -65504, 65504).astype(np.float16)
+
+
+def rotated(heads: F32, cos: F32, sin: F32) -> F32:
+    """heads [rows, heads, head_dim]: the first 2 * half dimensions turned by cos and sin [rows, 1, half]."""
+    half = cos.shape[2]
+    a, b, rest = np.split(heads, [half, 2 * half], axis=2)
+    with np.errstate(all="ignore"):
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin, rest], axis=2)
 
 
 class Partial(NamedTuple):

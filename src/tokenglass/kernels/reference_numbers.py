@@ -52,22 +52,33 @@ def larger(a: F32, b: F32) -> F32:
     return np.where(a > b, a, b)
 
 
-def exp(x: F32) -> F32:
-    """e^x to about 1 ulp; exactly 0 below -87.33654 and for NaN, e^88 above 88.
+def exp_parts(x: F32) -> tuple[F32, F32, F32]:
+    """2^n, r and q of e^x = 2^n (1 + r + r^2 q), with a whole n and |r| <= ln 2 / 2 (Cephes' expf).
 
-    In words: x = n ln 2 + r with a whole n, e^r by a polynomial, scaled by 2^n (Cephes' expf). ln 2 is taken
-    off in two parts, the first so short that n * part is exact.
+    ln 2 is taken off in two parts, the first so short that n * part is exact.
     """
-    lowest = f32(-87.33654)
-    c = np.minimum(larger(x, lowest), f32(88))
-    n = np.rint(c * f32(1.44269504088896341))
-    r = fma(n, f32(-0.693359375), c)
+    n = np.rint(x * f32(1.44269504088896341))
+    r = fma(n, f32(-0.693359375), x)
     r = fma(n, f32(2.12194440e-4), r)
-    p = f32(1.9875691500e-4)
+    q = f32(1.9875691500e-4)
     for coefficient in (1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1):
-        p = fma(p, r, f32(coefficient))
-    p = fma(p, r * r, r + f32(1))
-    return np.where(x >= lowest, np.ldexp(p, n.astype(np.int32)), f32(0))
+        q = fma(q, r, f32(coefficient))
+    with np.errstate(invalid="ignore"):
+        return np.ldexp(f32(1), n.astype(np.int32)), r, q
+
+
+def exp(x: F32) -> F32:
+    """e^x to about 1 ulp; exactly 0 below -87.33654 and for NaN, e^88 above 88."""
+    lowest = f32(-87.33654)
+    power, r, q = exp_parts(np.minimum(larger(x, lowest), f32(88)))
+    return np.where(x >= lowest, fma(q, r * r, r + f32(1)) * power, f32(0))
+
+
+def tanh(x: F32) -> F32:
+    """tanh x = e / (e + 2) with e = e^2x - 1 = 2^n (e^r - 1) + (2^n - 1), to 4 ulp; NaN stays NaN."""
+    power, r, q = exp_parts(np.minimum(larger(f32(-30), x + x), f32(30)))
+    e = fma(fma(q, r * r, r), power, power - f32(1))
+    return e / (e + f32(2))
 
 
 def in_lanes(x: F32) -> F32:

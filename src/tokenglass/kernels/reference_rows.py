@@ -1,6 +1,6 @@
 """Rows of activations in numpy: the buffers, the batch, what is done row by row, and reading rows of logits.
 
-Twins of `csrc/norm_rope.h` and `csrc/vocab.h`. Each class says its formula and `__call__` is that formula,
+Twins of `csrc/row_ops.h` and `csrc/vocab.h`. Each class says its formula and `__call__` is that formula,
 in order. Next: `reference_attention.py`, then the products in `reference.py`.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenglass.kernels.reference_numbers import F32, exp, f32, lane_sum, quantise, sum_of_products
+from tokenglass.kernels.reference_numbers import F32, exp, f32, fma, lane_sum, quantise, sum_of_products
 
 PAGE = 16  # positions in a KV page
 I32 = NDArray[np.int32]
@@ -136,13 +136,34 @@ class RMSNorm(RowOperation):
     """out = x * factor * weight, factor = 1 / sqrt(mean(x^2) + eps)."""
 
     def __init__(self, cpu: Cpu, weight: F32, eps: float) -> None:
-        self.weight, self.eps = weight.copy(), f32(eps)
+        self.weight, self.eps = weight.copy(), eps
 
     def __call__(self, x: Rows, out: Rows) -> None:
-        values = x.numpy()
+        out.fill(rms_norm(x.numpy(), self.weight, self.eps))
+
+
+class LayerNorm(RowOperation):
+    """out = (x - mean) * factor * weight + bias, factor = 1 / sqrt(mean((x - mean)^2) + eps)."""
+
+    def __init__(self, cpu: Cpu, weight: F32, bias: F32, eps: float) -> None:
+        self.weight, self.bias, self.eps = weight.copy(), bias.copy(), f32(eps)
+
+    def __call__(self, x: Rows, out: Rows) -> None:
         with np.errstate(all="ignore"):
-            factor = f32(1) / np.sqrt(sum_of_products(values, values) / f32(x.width) + self.eps)
-            out.fill(values * factor[:, None] * self.weight)
+            centred = x.numpy() - (lane_sum(x.numpy()) / f32(x.width))[:, None]
+            factor = f32(1) / np.sqrt(sum_of_products(centred, centred) / f32(x.width) + self.eps)
+            out.fill(fma(centred * factor[:, None], self.weight, self.bias))
+
+
+class AddNorm:
+    """out += RMSNorm(x)."""
+
+    def __init__(self, cpu: Cpu, weight: F32, eps: float) -> None:
+        self.weight, self.eps = weight.copy(), eps
+
+    def __call__(self, x: Rows, out: Rows) -> None:
+        with np.errstate(all="ignore"):
+            out.fill(out.numpy() + rms_norm(x.numpy(), self.weight, self.eps))
 
 
 class SwiGLU(RowOperation):
@@ -153,7 +174,57 @@ class SwiGLU(RowOperation):
     def __call__(self, x: Rows, out: Rows) -> None:
         gate, up = np.split(x.numpy(), 2, axis=1)
         with np.errstate(all="ignore"):
-            out.fill(gate / (f32(1) + exp(f32(0) - gate)) * up)
+            out.fill(times_sigmoid(gate, gate) * up)
+
+
+class GeGLU(RowOperation):
+    """out = gelu(gate) * up; a row is [gates | ups]."""
+
+    def __init__(self, cpu: Cpu) -> None: ...
+
+    def __call__(self, x: Rows, out: Rows) -> None:
+        gate, up = np.split(x.numpy(), 2, axis=1)
+        with np.errstate(all="ignore"):
+            out.fill(gelu(gate) * up)
+
+
+class GELU(RowOperation):
+    """out = gelu(x), by tanh."""
+
+    def __init__(self, cpu: Cpu) -> None: ...
+
+    def __call__(self, x: Rows, out: Rows) -> None:
+        with np.errstate(all="ignore"):
+            out.fill(gelu(x.numpy()))
+
+
+class PositionEmbedding:
+    """x += table[position]."""
+
+    def __init__(self, cpu: Cpu, table: F32) -> None:
+        self.table = table
+
+    def __call__(self, batch: Batch, x: Rows) -> None:
+        with np.errstate(all="ignore"):
+            x.fill(x.numpy() + self.table[batch.position])
+
+
+def rms_norm(x: F32, weight: F32, eps: float) -> F32:
+    """x / sqrt(mean(x^2) + eps) * weight over the last axis."""
+    with np.errstate(all="ignore"):
+        factor = f32(1) / np.sqrt(sum_of_products(x, x) / f32(x.shape[-1]) + f32(eps))
+        normed: F32 = x * factor[..., None] * weight
+    return normed
+
+
+def times_sigmoid(x: F32, y: F32) -> F32:
+    """x / (1 + e^-y)"""
+    return x / (f32(1) + exp(f32(0) - y))
+
+
+def gelu(x: F32) -> F32:
+    """x (1 + tanh(y)) / 2 with y = sqrt(2 / pi) (x + 0.044715 x^3): x times the sigmoid of 2 y."""
+    return times_sigmoid(x, x * fma(x * x, f32(0.0713548162726), f32(1.5957691216057)))
 
 
 def take_outputs(x: Rows, batch: Batch, out: Rows) -> None:
