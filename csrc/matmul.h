@@ -167,7 +167,8 @@ void linear(const tg_linear_job* job, int block) {
 }
 
 // One row to int8, by groups of 32: scale = max|x| / 127, q = x / scale to nearest, ties to even; a group of zeros
-// stays zeros. q is never -128, though a subnormal scale may round down that far: dot_bytes needs -q as well.
+// stays zeros. q is never -128, for dot_bytes needs -q as well: not where a subnormal scale rounds down, nor where NaN
+// hides the largest |x|, which over the scale may then be more than int32 holds.
 void quantise(const tg_rows* x, int row) {
     const float* data = x->data + (size_t)row * x->width;
     int8_t* q = x->q + (size_t)row * x->width;
@@ -177,8 +178,9 @@ void quantise(const tg_rows* x, int row) {
         const float scale = f_largest(f_max(f_abs(a), f_abs(b))) / 127.0f;
         int32_t sum = 0;
         if (scale > 0.0f) {
-            i_store_int8(q, f_to_int(f_max(f_div(a, f_set(scale)), f_set(-127.0f))));
-            i_store_int8(q + 16, f_to_int(f_max(f_div(b, f_set(scale)), f_set(-127.0f))));
+            const f32x16 most = f_set(127.0f), least = f_set(-127.0f);
+            i_store_int8(q, f_to_int(f_min(f_max(f_div(a, f_set(scale)), least), most)));
+            i_store_int8(q + 16, f_to_int(f_min(f_max(f_div(b, f_set(scale)), least), most)));
             for (int i = 0; i < TG_GROUP; i++) sum += q[i];
         } else {
             memset(q, 0, TG_GROUP);

@@ -162,6 +162,18 @@ def test_int8_activations_are_never_minus_128(isa: str) -> None:
 
 
 @pytest.mark.parametrize("isa", ISAS)
+def test_number_whose_largest_is_hidden_by_nan_becomes_127(isa: str) -> None:
+    """max(1e12, NaN) is NaN, which is never the largest: 1e12 / scale does not even fit an int32."""
+    values = np.ones((1, 32), np.float32)
+    values[0, 5], values[0, 21] = 1e12, np.nan
+    ops, cpu = native(isa)
+    x = filled(ops, values, quantised=True)
+    Product((("Q8_0", 16),), cols=32, num_rows=1).bind(ops, cpu)(x, ops.Rows(1, 16))
+    assert x.quantised()[0].min() == -127
+    assert x.quantised()[0][0, 5] == 127
+
+
+@pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("kind", ["normal", "extreme", "zero", "spike", "tiny", "ties", "broken"])
 def test_int8_form_of_activations(kind: str, isa: str) -> None:
     values = activations(np.random.default_rng(3), 13, 128, kind)
