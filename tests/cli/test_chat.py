@@ -203,6 +203,12 @@ def test_file_that_is_no_chat_changes_nothing(chat: Chat, tmp_path: Path, conten
     assert "hello" in err
 
 
+def test_saved_chat_without_content_is_told_by_message_and_key(chat: Chat, tmp_path: Path) -> None:
+    path = tmp_path / "chat.json"
+    path.write_text('[{"role": "user", "content": "x"}, {"role": "assistant"}]')
+    assert "is no saved chat: messages[1] has no usable content" in chat(f"/load {path}").err
+
+
 # --- limits and hostile lines ---
 
 

@@ -132,11 +132,20 @@ def test_mistake_is_one_line_and_status_2(explain: Command, arguments: tuple[str
     assert words in outcome.error
 
 
-def test_svg_that_cannot_be_written_is_said_after_the_numbers(explain: Command, tmp_path: Path) -> None:
-    outcome = explain("the", "--max-tokens", 1, "--svg", tmp_path / "none" / "plot.svg")
-    assert outcome.status == 1
-    assert "cannot write" in outcome.err
-    assert "same tokens: yes" in outcome.out
+@pytest.mark.parametrize("place", ["none/plot.svg", "", "\0"])
+def test_svg_that_cannot_be_written_is_refused_before_anything_is_measured(
+    explain: Command, tmp_path: Path, place: str
+) -> None:
+    outcome = explain("the", "--max-tokens", 1, "--svg", tmp_path / place)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "cannot write" in outcome.error
+
+
+def test_a_refused_run_leaves_an_earlier_svg_as_it_was(explain: Command, tmp_path: Path) -> None:
+    path = tmp_path / "plot.svg"
+    path.write_text("<svg/>")
+    assert explain("the", "--max-tokens", 100_000, "--svg", path).status == 2
+    assert path.read_text() == "<svg/>"
 
 
 def test_prompt_comes_through_a_pipe(tiny_model_path: Path) -> None:

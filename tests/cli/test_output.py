@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -126,13 +127,33 @@ def test_a_polite_end_is_one(endless_model_path: Path, number: int) -> None:
     assert "Traceback" not in outcome.err
 
 
-def test_closed_streams_do_not_matter(tiny_model_path: Path) -> None:
-    def close_both() -> None:
-        os.close(1)
-        os.close(2)
+def closing(*numbers: int) -> Callable[[], None]:
+    def close() -> None:
+        for number in numbers:
+            os.close(number)
 
-    process = child("run", "hello", "-m", tiny_model_path, preexec_fn=close_both, stdout=None, stderr=None)
-    assert process.wait(timeout=60) == 0
+    return close
+
+
+def test_closed_stderr_does_not_matter(tiny_model_path: Path) -> None:
+    process = child("run", "hello", "-m", tiny_model_path, preexec_fn=closing(2), stderr=None)
+    outcome = finish(process)
+    assert outcome.status == 0
+    assert outcome.out
+
+
+@pytest.mark.parametrize("arguments", [("run", "hello"), ("run", "hello", "--json"), ("tokens", "hello")])
+def test_answer_into_a_closed_stdout_is_an_error(tiny_model_path: Path, arguments: tuple[str, ...]) -> None:
+    """`tokenglass run … >&-`: with status 0 the answer would be lost without a word."""
+    outcome = finish(child(*arguments, "-m", tiny_model_path, preexec_fn=closing(1), stdout=None))
+    assert outcome.status == 1
+    assert outcome.err.splitlines()[-1] == "tokenglass: cannot write the output: stdout is closed"
+    assert "Traceback" not in outcome.err
+
+
+def test_both_streams_closed_leave_the_status(tiny_model_path: Path) -> None:
+    process = child("run", "hello", "-m", tiny_model_path, preexec_fn=closing(1, 2), stdout=None, stderr=None)
+    assert process.wait(timeout=60) == 1
 
 
 def read_all(terminal: int) -> bytes:

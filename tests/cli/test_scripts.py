@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,17 @@ def test_hint_goes_to_stderr_and_the_answer_still_comes(tokenglass_: Command, ti
     assert outcome.status == 0
     assert "can hardly write Chinese" in outcome.err.splitlines()[1]
     assert outcome.json["usage"]["completion_tokens"] == 4
+
+
+def test_chat_says_it_once(
+    tokenglass_: Command, tiny_model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "hello\n猫坐在垫子上\n猫又坐在垫子上\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+    outcome = tokenglass_("chat", "-m", tiny_model_path, "--max-tokens", 4, "--json")
+    assert outcome.status == 0
+    assert outcome.err.count("can hardly write Chinese") == 1
+    assert len(outcome.out.splitlines()) == 3
 
 
 def test_hint_promises_only_what_this_version_does() -> None:

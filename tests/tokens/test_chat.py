@@ -196,6 +196,9 @@ def test_a_template_cannot_load_another(statement: str) -> None:
         ([USER, {"content": "x"}], r"messages\[1\]\.role must be"),
         ([{"role": "User", "content": "x"}], r"messages\[0\]\.role must be"),
         ([{"role": "a" * 33, "content": "x"}], r"messages\[0\]\.role must be"),
+        ([USER, {"role": "user"}], r"messages\[1\]\.content is missing"),
+        ([{"role": "user", "content": None}], r"messages\[0\]\.content is missing"),
+        ([{"role": "user", "text": "x"}], r"messages\[0\]\.content is missing"),
         ([{"role": "user", "content": {1}}], r"messages\[0\]\.content must be JSON, not set"),
         ([{"role": "user", "content": {1: 2}}], r"messages\[0\]\.content has a key that is not a string"),
         (

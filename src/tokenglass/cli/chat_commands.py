@@ -156,8 +156,12 @@ def load(session: Session, argument: str) -> None:
     except (ValueError, RecursionError):
         saved = None
     messages = saved.get("messages") if isinstance(saved, dict) else saved
-    if not isinstance(messages, list) or not all(map(_is_message, messages)):
+    if not isinstance(messages, list):
         raise UsageError(t("{path} is no saved chat", path=path), remedy=t("/save FILE writes one"))
+    for i, message in enumerate(messages):
+        if (key := _missing(message)) is not None:
+            what = t("{path} is no saved chat: messages[{i}] has no usable {key}", path=path, i=i, key=key)
+            raise UsageError(what, remedy=t("/save FILE writes one"))
     checked: list[Message] = [{"role": m["role"], "content": m["content"]} for m in messages]
     if any(message["role"] == "system" for message in checked[1:]):
         raise UsageError(t("{path} has a system message that is not the first", path=path))
@@ -167,12 +171,11 @@ def load(session: Session, argument: str) -> None:
     say(t("{n} messages in {path}", n=len(checked), path=path))
 
 
-def _is_message(message: object) -> bool:
-    return (
-        isinstance(message, dict)
-        and message.get("role") in ("system", "user", "assistant")
-        and isinstance(message.get("content"), str)
-    )
+def _missing(message: object) -> str | None:
+    """The key that a message of a saved chat lacks or that holds something else; None: it is whole."""
+    if not isinstance(message, dict) or message.get("role") not in ("system", "user", "assistant"):
+        return "role"
+    return None if isinstance(message.get("content"), str) else "content"
 
 
 def _path(argument: str, command: str) -> Path:

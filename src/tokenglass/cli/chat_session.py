@@ -11,6 +11,7 @@ from tokenglass.bench.machine import peak_memory_bytes
 from tokenglass.cli.journal import add_note
 from tokenglass.cli.language import t
 from tokenglass.cli.output import say, write
+from tokenglass.cli.scripts import script_hint
 from tokenglass.engine import Engine, Piece
 from tokenglass.engine.conversation import Conversation
 from tokenglass.errors import ContextFullError, TokenglassError, UsageError
@@ -44,6 +45,7 @@ class Session:
         self.is_seed_given = is_seed_given  # otherwise each answer gets a new one
         self.max_tokens = max_tokens
         self.is_json = is_json
+        self.is_hinted = False  # that the model can hardly write a script: said once
         self.saved_to: str | None = None
         self.messages: list[Message] = []
         self.set_system(system or "")
@@ -68,6 +70,9 @@ class Session:
 
     def ask(self, text: str) -> None:
         """A turn. TokenglassError: there is no answer, and the message is not kept."""
+        if not self.is_hinted and (hint := script_hint(self.engine.tokenizer, text)):
+            self.is_hinted = True
+            say(hint)
         self._answer([*self.messages, {"role": "user", "content": text}])
 
     def retry(self) -> None:

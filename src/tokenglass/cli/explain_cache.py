@@ -7,6 +7,8 @@ The two loops are in `cache_loops.py`, the plots in `cache_plot.py`. Bytes of th
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,9 @@ def main(arguments: list[str]) -> int:
     options = explain_parser().values(arguments)
     num_tokens = options["max_tokens"]
     check_integer("max_tokens", num_tokens, 1, 1 << 16)
+    if options["svg"] is not None:
+        with writing(options["svg"]):
+            options["svg"].open("a").close()  # refused now, not after the measuring; what is in it stays
     text = read_prompt(options["prompt"], "explain-cache")
     with download_progress() as progress:
         path = resolve(options["model"], progress=progress)
@@ -243,12 +248,19 @@ def write_svg(path: Path, model: str, naive: Measured, cached: Measured) -> None
     """Writes the picture. TokenglassError: the file cannot be written."""
     title = f"{model}: {t('milliseconds for each token')}"
     words = {"naive": t("without cache"), "cached": t("with cache"), "axis": t("tokens")}
-    try:
+    with writing(path):
         path.write_text(svg_plot(_ms(naive), _ms(cached), title=title, **words), encoding="utf-8")
+    say(t("the plot is in {path}", path=path))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """TokenglassError in place of what the system says: which file, and why it cannot be written."""
+    try:
+        yield
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TokenglassError(t("cannot write {path}: {reason}", path=path, reason=reason)) from error
-    say(t("the plot is in {path}", path=path))
 
 
 def _ms(measured: Measured) -> list[float]:

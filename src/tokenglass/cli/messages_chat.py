@@ -69,6 +69,8 @@ ZH = {
     "cannot write {path}: {reason}": "不能写 {path}：{reason}",
     "cannot read {path}: {reason}": "不能读 {path}：{reason}",
     "{path} is no saved chat": "{path} 不是保存的对话",
+    "{path} is no saved chat: messages[{i}] has no usable {key}": "{path} 不是保存的对话："
+    "messages[{i}] 没有可用的 {key}",
     "/save FILE writes one": "/save FILE 可以写一个",
     "{path} has a system message that is not the first": "{path} 里的系统消息不在最前面",
     "{command} needs the name of a file": "{command} 后面要有文件名",

@@ -37,6 +37,7 @@ ZH = {
     "{option}: not allowed with argument {other}": "{option}：不能和 {other} 一起用",
     "the following arguments are required: {names}": "缺少参数：{names}",
     "one of the arguments {names} is required": "{names} 之中要有一个",
+    "cannot write the output: stdout is closed": "写不出结果：stdout 已关闭",
     "cannot write the output: {reason}": "写不出结果：{reason}",
     "cannot write {path}: {reason}": "不能写 {path}：{reason}",
     "cannot read {path}: {reason}": "不能读 {path}：{reason}",

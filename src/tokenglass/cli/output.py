@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import TextIO
+from typing import Literal, TextIO
 
 from tokenglass.errors import TokenglassError
 
@@ -27,15 +27,16 @@ def prepare_streams() -> None:
     """Makes stdout and stderr fit for any text.
 
     UTF-8 everywhere but in a terminal that declares another encoding (the C locale declares nothing); what
-    cannot be shown becomes "?". A stream that was closed by the caller swallows what it gets.
+    cannot be shown becomes "?". A stderr that was closed by the caller swallows what it gets; a closed stdout
+    refuses it, as a lost answer must not look like success.
     """
-    sys.stdout = _prepared(sys.stdout, "replace")
-    sys.stderr = _prepared(sys.stderr, "backslashreplace")
+    sys.stdout = _prepared(sys.stdout, "replace", if_closed="r")  # nothing can be written to it
+    sys.stderr = _prepared(sys.stderr, "backslashreplace", if_closed="w")
 
 
-def _prepared(stream: TextIO | None, errors: str) -> TextIO:
+def _prepared(stream: TextIO | None, errors: str, *, if_closed: Literal["r", "w"]) -> TextIO:
     if stream is None:
-        return open(os.devnull, "w", encoding="utf-8")
+        return open(os.devnull, if_closed, encoding="utf-8")
     declares_other = stream.isatty() and stream.encoding.lower() not in (
         "ascii",
         "us-ascii",
@@ -52,7 +53,9 @@ def visible(text: str) -> str:
 
 
 def write(text: str) -> None:
-    """Writes to stdout at once. TokenglassError: the disk is full, say; BrokenPipeError: nobody reads."""
+    """Writes to stdout at once. TokenglassError: it is closed, or the disk is full, say; BrokenPipeError:
+    nobody reads.
+    """
     try:
         sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
@@ -60,7 +63,7 @@ def write(text: str) -> None:
         raise
     except OSError as error:
         abandon_streams()
-        raise TokenglassError(f"cannot write the output: {error.strerror}") from error
+        raise TokenglassError(f"cannot write the output: {error.strerror or 'stdout is closed'}") from error
 
 
 def say(message: str) -> None:

@@ -20,6 +20,7 @@ from tokenglass.tokens.template_process import TemplateProcess
 KNOWN_ROLES = {"system", "developer", "user", "assistant", "model", "tool", "function", "ipython"}
 MAX_DEPTH = 64  # of lists and objects inside a message
 REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
+SAYING_KEYS = ("content", "tool_calls", *REASONING_KEYS)  # a message without any of them is a slip
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class ChatTemplate:
         # '<|im_start|>user\\nhi<|im_end|>\\n'
 
         `variables` are further template variables, for example `{"enable_thinking": False}`.
-        ParameterError: a message is no object, has no usable role, or holds something that is not JSON;
+        ParameterError: a message is no object, has no usable role, says nothing, or holds what is not JSON;
         a variable has a name of ours.
         ChatTemplateError: no template; it refuses these messages (its own words are kept); it is broken or
         without end; it changes user text so that control tokens cannot be told apart.
@@ -172,6 +173,8 @@ def _checked_role(message: object, index: int, control: ControlTexts) -> str:
 def _without_nulls(message: Mapping[str, Any], index: int) -> dict[str, Any]:
     """The message as JSON; as in Transformers without null keys, and reasoning under each of its names."""
     plain = {key: value for key, value in _json(message, f"messages[{index}]").items() if value is not None}
+    if not any(key in plain for key in SAYING_KEYS):
+        raise ParameterError(f"messages[{index}].content", "is missing")
     reasoning = next((plain[key] for key in REASONING_KEYS if key in plain), None)
     if reasoning is not None:
         plain = {"thinking": reasoning, **plain, "reasoning_content": reasoning}
