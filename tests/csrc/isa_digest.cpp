@@ -1,0 +1,256 @@
+// Every kernel of every instruction set that can run here, on the same drawn numbers: one line `set kernel digest`
+// each. Wherever this program runs, a kernel's digest is the same (tests/kernels/test_same_digests.py).
+//
+// A new panel kind is a row of kFormats, a new kernel a function and a row of kCases.
+#include <cstdio>
+
+#include "../../csrc/cpu.h"
+#include "../../csrc/pack.h"
+#include "draw.h"
+
+namespace {
+
+const char* const kFormats[] = {"F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0"};
+
+struct Rows {  // activations [n, width]
+    std::vector<float> data, scale, scaled_sum;
+    std::vector<int8_t> q;
+    std::vector<int32_t> sum;
+    tg_rows view{};
+    Rows(const tg_ops& ops, std::vector<float> numbers, int n, int width) : data(std::move(numbers)) {
+        const int groups = width / TG_GROUP;
+        q.resize(data.size());
+        scale.resize((size_t)n * groups), scaled_sum.resize(scale.size()), sum.resize(scale.size());
+        view.data = data.data(), view.q = q.data(), view.sum = sum.data();
+        view.scale = scale.data(), view.scaled_sum = scaled_sum.data();
+        view.width = width, view.groups = groups;
+        for (int i = 0; i < n; i++) ops.quantise(&view, i);
+    }
+};
+
+struct Weights {
+    std::vector<uint8_t> panels;
+    tg_matrix matrix{};
+    Weights(const char* name, Draw& draw, int fill, int rows, int cols) {
+        const auto& format = *tokenglass::find_format(name);
+        std::vector<uint8_t> file((size_t)rows * cols / format.values * format.bytes);
+        for (size_t i = 0; i < file.size(); i++) file[i] = byte(draw, fill, (int)(i % format.bytes), format.bytes);
+        const size_t bytes = tokenglass::panel_bytes(format.kind, cols);
+        const int num = (rows + TG_LANES - 1) / TG_LANES;
+        panels.resize(bytes * num);
+        for (int p = 0; p < num; p++)
+            tokenglass::pack_panel(format, file.data(), rows, cols, nullptr, p, panels.data() + p * bytes);
+        matrix.data = panels.data(), matrix.panel_bytes = bytes;
+        matrix.kind = format.kind, matrix.rows = rows, matrix.cols = cols;
+    }
+    static constexpr int kFills = 5;
+    static int cols_of(const char* name) { return tokenglass::find_format(name)->values > 32 ? 512 : 96; }
+
+  private:
+    // A byte of a block: any; any that keeps floats and half floats below 2; or the smallest, the middle, the largest
+    // code, with scales of about 1/3 where a block has them, at its ends.
+    static uint8_t byte(Draw& draw, int fill, int at, int size) {
+        const uint8_t any = (uint8_t)draw.bits();
+        if (fill == 0) return any;
+        if (fill == 1) return any & 0xbf;
+        const bool is_scale = at < 4 || at >= size - 4;
+        return is_scale ? (at % 2 ? 0x35 : 0x55) : (uint8_t)(fill == 2 ? 0x00 : fill == 3 ? 0x80 : 0xff);
+    }
+};
+
+void quantise(const tg_ops& ops, Draw& draw, Digest& digest) {
+    for (Flavour flavour : kFlavours) {
+        for (int width : {32, 96, 2048}) {
+            const Rows rows(ops, draw.numbers(3 * (size_t)width, flavour), 3, width);
+            digest.add(rows.q), digest.add(rows.scale), digest.add(rows.sum), digest.add(rows.scaled_sum);
+        }
+    }
+}
+
+void linear(const tg_ops& ops, Draw& draw, Digest& digest, const char* format) {
+    const int cols = Weights::cols_of(format), height = 40, width = 2 * height + 3;
+    for (int fill = 0; fill < Weights::kFills; fill++) {
+        Weights a(format, draw, fill, height, cols), b(format, draw, fill, height, cols);
+        b.matrix.out_offset = height + 3, b.matrix.first_block = 2;  // two blocks of two panels, the last one ragged
+        const tg_matrix matrices[] = {a.matrix, b.matrix};
+        for (int n : {1, 2, 3, 5, 8, 13, 16}) {
+            for (Flavour flavour : {kPlain, kExtreme, kWild}) {
+                Rows rows(ops, draw.numbers((size_t)n * cols, flavour), n, cols);
+                for (int mode = 0; mode < 4; mode++) {
+                    std::vector<float> out = draw.numbers((size_t)n * width, kPlain);
+                    tg_linear_job job{};
+                    job.matrices = matrices, job.num_matrices = 2, job.panels_per_block = 2;
+                    job.num_rows = n, job.rows_per_block = 9, job.row_blocks = (n + 8) / 9;
+                    job.exact = mode & 1, job.add = mode >> 1, job.x = rows.view;
+                    job.out = out.data(), job.out_width = width;
+                    for (int block = 0; block < 4 * job.row_blocks; block++) ops.linear(&job, block);
+                    digest.add(out);
+                }
+            }
+        }
+    }
+}
+
+void embed(const tg_ops& ops, Draw& draw, Digest& digest, const char* format) {
+    const int cols = Weights::cols_of(format);
+    std::vector<float> out(cols);
+    for (int fill = 0; fill < Weights::kFills; fill++) {
+        const Weights weights(format, draw, fill, 40, cols);
+        for (int id = 0; id < 40; id++) ops.embed(&weights.matrix, id, out.data()), digest.add(out);
+    }
+}
+
+void norms(const tg_ops& ops, Draw& draw, Digest& digest) {
+    for (Flavour flavour : kFlavours) {
+        for (int width : {1, 15, 16, 17, 64, 576}) {
+            const auto x = draw.numbers(width, flavour);
+            const auto weight = draw.numbers(width, kPlain), bias = draw.numbers(width, kPlain);
+            auto out = draw.numbers(width, kPlain);
+            for (int add : {0, 1})
+                ops.rms_norm(x.data(), weight.data(), out.data(), width, 1e-5f, add), digest.add(out);
+            ops.layer_norm(x.data(), weight.data(), bias.data(), out.data(), width, 1e-5f), digest.add(out);
+        }
+    }
+}
+
+void rows(const tg_ops& ops, Draw& draw, Digest& digest) {
+    for (Flavour flavour : kFlavours) {
+        for (int width : {16, 512}) {  // gates, then ups
+            const auto x = draw.numbers(2 * (size_t)width, flavour);
+            std::vector<float> out(width);
+            ops.swiglu(x.data(), out.data(), width), digest.add(out);
+            ops.geglu(x.data(), out.data(), width), digest.add(out);
+            ops.gelu(x.data(), out.data(), width), digest.add(out);
+            ops.add_row(x.data(), out.data(), width - 5), digest.add(out);
+            ops.scale_row(out.data(), 0.7f, width - 5), digest.add(out);
+        }
+    }
+}
+
+// Two sequences of up to 300 positions in shuffled pages; float16 or float32.
+struct Cache {
+    static constexpr int kWidth = 19, kHeads = 6, kKvHeads = 2, kRows = 7;
+    std::vector<float> floats;
+    std::vector<uint16_t> halves;
+    int32_t table[2 * kWidth], sequence[kRows] = {0, 0, 0, 1, 1, 1, 1},
+                               position[kRows] = {254, 255, 256, 0, 15, 16, 299};
+    Cache(Draw& draw, Flavour flavour, int dim, bool half) {
+        const size_t n = (size_t)2 * kWidth * kKvHeads * 2 * TG_PAGE * dim;
+        if (half)
+            halves = draw.halves(n, flavour);
+        else
+            floats = draw.numbers(n, flavour);
+        for (int i = 0; i < 2 * kWidth; i++) table[i] = i * 7 % (2 * kWidth);
+    }
+    void* pages() { return halves.empty() ? (void*)floats.data() : (void*)halves.data(); }
+    template <class Job>
+    void fill(Job& job, int dim, bool half) {
+        job.pages = pages(), job.page_table = table, job.sequence = sequence, job.position = position;
+        job.table_width = kWidth, job.heads = kHeads, job.kv_heads = kKvHeads, job.head_dim = dim, job.half = half;
+    }
+};
+
+void rope_store(const tg_ops& ops, Draw& draw, Digest& digest) {
+    for (Flavour flavour : {kPlain, kWild}) {
+        for (int dim : {16, 48, 64}) {
+            for (int mode = 0; mode < 8; mode++) {
+                const bool half = mode & 1, normed = mode & 2, partly = mode & 4;
+                Cache cache(draw, kPlain, dim, half);
+                const int stride = (Cache::kHeads + 2 * Cache::kKvHeads) * dim;
+                auto qkv = draw.numbers((size_t)Cache::kRows * stride, flavour);
+                const auto cos_sin = draw.numbers((size_t)300 * dim, kPlain), norm = draw.numbers(dim, kPlain);
+                tg_rope_job job{};
+                cache.fill(job, dim, half);
+                job.qkv = qkv.data(), job.cos_sin = cos_sin.data(), job.stride = stride;
+                job.rotated = partly ? dim / 2 : dim, job.eps = 1e-6f;
+                if (normed) job.q_norm = job.k_norm = norm.data();
+                for (int row = 0; row < Cache::kRows; row++) ops.rope_store(&job, row);
+                digest.add(qkv), digest.add(cache.floats), digest.add(cache.halves);
+            }
+        }
+    }
+}
+
+// Spans as one block, and as blocks of their own whose partials are merged.
+void attend(const tg_ops& ops, Draw& draw, Digest& digest) {
+    for (Flavour flavour : {kPlain, kTies, kWild}) {
+        for (int dim : {16, 48, 64}) {
+            for (bool half : {false, true}) {
+                Cache cache(draw, flavour, dim, half);
+                const auto q =
+                    draw.numbers((size_t)Cache::kRows * Cache::kHeads * dim, flavour == kTies ? kTies : kPlain);
+                for (int rows_per_block : {1, 3}) {
+                    for (int spans : {0, 2}) {
+                        std::vector<float> out(q.size()), partial((size_t)Cache::kRows * Cache::kHeads * 2 * (dim + 2));
+                        tg_attention_job job{};
+                        cache.fill(job, dim, half);
+                        job.q = q.data(), job.out = out.data(), job.partial = partial.data();
+                        job.num_rows = Cache::kRows, job.q_stride = Cache::kHeads * dim;
+                        job.rows_per_block = rows_per_block, job.spans = spans, job.scale = 0.125f;
+                        const int row_blocks = (Cache::kRows + rows_per_block - 1) / rows_per_block;
+                        for (int b = 0; b < row_blocks * Cache::kKvHeads * (spans ? spans : 1); b++)
+                            ops.attend(&job, b);
+                        for (int i = 0; spans && i < Cache::kRows * Cache::kHeads; i++) ops.attend_merge(&job, i);
+                        digest.add(out), digest.add(partial);
+                    }
+                }
+            }
+        }
+    }
+}
+
+void vocabulary(const tg_ops& ops, Draw& draw, Digest& digest) {
+    for (Flavour flavour : kFlavours) {
+        for (int n : {1, 16, 31, 1024, 1025, 4096}) {
+            const auto logits = draw.numbers(n, flavour);
+            std::vector<float> weights(n);
+            digest.add((int32_t)ops.argmax(logits.data(), n));
+            for (float temperature : {1.0f, 0.3f, 1e-6f}) {
+                digest.add(ops.softmax(logits.data(), weights.data(), n, 3.0f, temperature));
+                digest.add(weights);
+            }
+            for (float limit : {-INFINITY, -0.0f, 1.0f, INFINITY}) {
+                digest.add((int32_t)ops.next_above(logits.data(), n / 3, n, limit));
+                const tg_survey found = ops.survey(logits.data(), n, 3.0f, limit);
+                digest.add(found.total), digest.add(found.below), digest.add(found.greater);
+            }
+        }
+    }
+}
+
+void read_all(const tg_ops& ops, Draw& draw, Digest& digest) {
+    std::vector<uint8_t> bytes(1000);
+    for (auto& b : bytes) b = (uint8_t)draw.bits();
+    digest.add((uint64_t)ops.read_all(bytes.data(), bytes.size()));
+}
+
+const struct {
+    const char* name;
+    void (*run)(const tg_ops&, Draw&, Digest&);
+} kCases[] = {
+    {"quantise", quantise}, {"norms", norms},           {"rows", rows},         {"rope_store", rope_store},
+    {"attend", attend},     {"vocabulary", vocabulary}, {"read_all", read_all},
+};
+const struct {
+    const char* name;
+    void (*run)(const tg_ops&, Draw&, Digest&, const char* format);
+} kFormatCases[] = {{"linear:", linear}, {"embed:", embed}};
+
+template <class... Format>
+void print(const tg_ops& ops, const char* name, void (*run)(const tg_ops&, Draw&, Digest&, Format...),
+           const char* format, Format... argument) {
+    Draw draw(1);
+    Digest digest;
+    run(ops, draw, digest, argument...);
+    printf("%s %s%s %016llx\n", ops.name, name, format, (unsigned long long)digest.value);
+}
+
+}  // namespace
+
+int main() {
+    for (const tg_ops* ops : tokenglass::runnable_isas()) {
+        for (const auto& c : kCases) print(*ops, c.name, c.run, "");
+        for (const auto& c : kFormatCases)
+            for (const char* format : kFormats) print<const char*>(*ops, c.name, c.run, format, format);
+    }
+}
