@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tokenglass import kernels
 from tokenglass.cache.pages import pages_for
-from tokenglass.formats import GGUFFile
+from tokenglass.formats import open_model
 from tokenglass.models.batch import Batch, Slice
 from tokenglass.models.llama import Llama
 from tokenglass.models.weights import Space, Weights
@@ -28,7 +28,7 @@ def bind(
 ) -> Llama:
     """The model in `path`, every row of a step allowed to want logits."""
     cpu = kernels.cpu(num_threads, isa) if ops is kernels else ops.Cpu(1, "plain")
-    with GGUFFile.open(path) as file:
+    with open_model(path) as file:
         weights = Weights(file, cpu, exact=exact, ops=ops)
         vocab = file.tensors["token_embd.weight"].shape[0]
         return Llama(

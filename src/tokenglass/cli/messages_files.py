@@ -118,4 +118,14 @@ ZH = {
     "takes value {n}, which was never put": "取第 {n} 个值，而它从未放入",
     "sets the state of an object": "要设置对象的状态",
     "a tensor's shape or strides are not whole numbers": "张量的形状或步长不是整数",
+    # Hugging Face folders
+    "the weights are quantised in a way that is not supported yet": "权重的量化方式还不支持",
+    "Take the model's original weights, or a GGUF file of it": "请用模型的原始权重，或者它的 GGUF 文件",
+    "only every sixth layer may be global": "只能每第六层是全局层",
+    "is {value}, and a number is needed": "是 {value}，这里要一个数",
+    "must be a string": "要是字符串",
+    "its factors are out of order": "里的系数不合理",
+    "is not known in the architecture {name}": "架构 {name} 里没有它",
+    "{type} of shape {shape} is not supported yet": "还不支持形状 {shape} 的 {type}",
+    "has {n} rows, expected {heads} heads of {size}": "有 {n} 行，应该是 {heads} 个头、每个 {size} 行",
 }

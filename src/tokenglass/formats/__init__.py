@@ -2,6 +2,7 @@
 
 from tokenglass.formats.blocks import BLOCK_TYPES, BlockType, dequantize
 from tokenglass.formats.gguf import GGUFFile
+from tokenglass.formats.open_model import is_folder_model, open_model
 from tokenglass.formats.strings import StringArray
 from tokenglass.formats.tensor_file import ModelSource, TensorFile, TensorInfo
 
@@ -14,4 +15,6 @@ __all__ = [
     "TensorFile",
     "TensorInfo",
     "dequantize",
+    "is_folder_model",
+    "open_model",
 ]
