@@ -85,6 +85,7 @@ class Linear {
             panels_ += (m->rows + TG_LANES - 1) / TG_LANES;
             needs_int8_ |= m->kind != TG_F32 && !exact;
             num_bytes_ += m->num_bytes;
+            num_weights_ += (int64_t)m->rows * m->cols;
         }
         cols_ = matrices[0]->cols;
         if (before) check_rows(*scratch, cols_, "scratch"), before->width_for(cols_);
@@ -127,9 +128,11 @@ class Linear {
         const tg_linear_job job{
             views_.data(), (int)views_.size(), panels_per_block_, rows, row_blocks, rows_per_block, exact_, add_,
             view,          out.data.get(),     out.width};
+        Timed products(*cpu_, &Cpu::product_seconds);
         cpu_->parallel(panel_blocks_ * row_blocks, [&](int block) { cpu_->ops.linear(&job, block); });
     }
     size_t num_bytes() const { return num_bytes_; }
+    int64_t num_weights() const { return num_weights_; }
     const std::vector<std::shared_ptr<Matrix>>& matrices() const { return owners_; }
     Cpu& cpu() const { return *cpu_; }
 
@@ -142,10 +145,11 @@ class Linear {
     bool exact_, add_, needs_int8_ = false;
     int width_ = 0, cols_ = 0, panels_ = 0, panels_per_block_ = 1, panel_blocks_ = 0;
     size_t num_bytes_ = 0;
+    int64_t num_weights_ = 0;
 };
 
 // Reads every byte of the products' weights once, the way a one-row step must, in one job: the limit that memory sets.
-int64_t read_all(const std::vector<std::shared_ptr<Linear>>& products) {
+int64_t read_all(const std::vector<std::shared_ptr<Linear>>& products, const CpuPointer& with) {
     require(!products.empty() && products[0], "nothing to read");
     struct Stretch {
         const uint8_t* data;
@@ -158,12 +162,25 @@ int64_t read_all(const std::vector<std::shared_ptr<Linear>>& products) {
             for (size_t from = 0, step = size_t{1} << 17; from < m->num_bytes; from += step)
                 stretches.push_back({m->data.get() + from, std::min(step, m->num_bytes - from)});
     }
-    Cpu& cpu = products[0]->cpu();
+    Cpu& cpu = with ? *with : products[0]->cpu();
     Timed timed(cpu);
     std::atomic<int64_t> total{0};
     cpu.parallel((int)stretches.size(),
                  [&](int i) { total += cpu.ops.read_all(stretches[i].data, stretches[i].bytes); });
     return total;
+}
+
+// Multiplies int8 in all threads, without memory, and returns how many multiply-adds that were.
+int64_t int8_peak(Cpu& cpu, int64_t blocks) {
+    require(blocks > 0 && blocks <= (1 << 20), "blocks must be between 1 and 2^20");
+    alignas(64) uint8_t w[12 * 64];
+    alignas(64) int8_t x[64];
+    for (int i = 0; i < 12 * 64; i++) w[i] = (uint8_t)(i * 7 / 3 % 16);
+    for (int i = 0; i < 64; i++) x[i] = (int8_t)(i - 20);
+    std::atomic<int64_t> total{0};  // a result that is used is computed
+    cpu.parallel((int)blocks, [&](int) { total += cpu.ops.int8_peak(w, x); });
+    require(total != 0, "the products summed to nothing");
+    return blocks * TG_PEAK_DOTS * 64;
 }
 
 void take_outputs(const Rows& x, const Batch& batch, Rows& out) {
@@ -208,7 +225,9 @@ NB_MODULE(_native, m) {
              "cpu"_a, "matrices"_a, "exact"_a = false, "add"_a = false, "before"_a = nb::none(),
              "scratch"_a = nb::none())
         .def("__call__", &Linear::operator(), "x"_a, "out"_a)
-        .def_prop_ro("num_bytes", &Linear::num_bytes);
-    m.def("read_all", &read_all, "products"_a);
+        .def_prop_ro("num_bytes", &Linear::num_bytes)
+        .def_prop_ro("num_weights", &Linear::num_weights);
+    m.def("read_all", &read_all, "products"_a, "cpu"_a = nb::none());
+    m.def("int8_peak", &int8_peak, "cpu"_a, "blocks"_a);
     m.def("take_outputs", &take_outputs, "x"_a, "batch"_a, "out"_a);
 }

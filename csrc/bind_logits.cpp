@@ -102,6 +102,7 @@ void bind_logits(nb::module_& m) {
         .def_prop_ro("isa", [](const Cpu& c) { return c.ops.name; })
         .def_rw("is_timed", &Cpu::is_timed)
         .def_rw("op_seconds", &Cpu::op_seconds)
+        .def_rw("product_seconds", &Cpu::product_seconds)
         .def(
             "argmax",
             [](Cpu& cpu, const Rows& logits, int64_t row, int64_t vocab) {

@@ -71,28 +71,29 @@ class Cpu {
     Threads threads;
     Arena weights;
     bool is_timed = false;
-    double op_seconds = 0.0;
+    double op_seconds = 0.0, product_seconds = 0.0;  // products: of op_seconds, without norms and quantising
 
   private:
     Aligned<float> partials_;
     size_t num_partials_ = 0;
 };
 
-// Adds the lifetime of the guard to the time spent in operations, where somebody asked for it.
+// Adds the lifetime of the guard to one of the sums of time, where somebody asked for it.
 class Timed {
   public:
-    explicit Timed(Cpu& cpu) : cpu_(cpu) {
+    explicit Timed(Cpu& cpu, double Cpu::* sum = &Cpu::op_seconds) : cpu_(cpu), sum_(sum) {
         if (cpu_.is_timed) start_ = std::chrono::steady_clock::now();
     }
     ~Timed() {
         if (cpu_.is_timed)
-            cpu_.op_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+            cpu_.*sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     }
     Timed(const Timed&) = delete;
     Timed& operator=(const Timed&) = delete;
 
   private:
     Cpu& cpu_;
+    double Cpu::* sum_;
     std::chrono::steady_clock::time_point start_;
 };
 

@@ -2,6 +2,7 @@
 // TG_ISA_NAME. Everything but the table lives in an anonymous namespace and only C headers are included: no wide copy
 // of a shared inline function can be linked into another unit.
 #include "attention.h"
+#include "limits.h"
 #include "matmul.h"
 #include "ops.h"
 #include "rope_store.h"
@@ -34,4 +35,5 @@ extern "C" const tg_ops TG_JOIN(tg_ops_, TG_ISA_NAME) = {
     next_above,
     survey,
     read_all,
+    int8_peak,
 };

@@ -13,7 +13,8 @@ enum { TG_GROUP = 32 };  // columns that share one scale
 enum { TG_PAGE = 16 };   // positions in a KV page
 enum { TG_SPAN = 256 };  // absolute positions in one softmax partial
 enum { TG_MAX_HEAD_DIM = 256 };
-enum { TG_STRETCH = 4096 };  // logits summed in float lanes; sums of stretches are joined in double
+enum { TG_PEAK_DOTS = 12 * 2048 };  // vectors of 64 multiply-adds in one block of int8_peak
+enum { TG_STRETCH = 4096 };         // logits summed in float lanes; sums of stretches are joined in double
 
 // Panel kinds. One row here, one in matmul.h (dot products, dequantised columns), one in pack.cpp.
 enum tg_kind { TG_F32 = 0, TG_Q4 = 1, TG_Q4M = 2, TG_Q8 = 3, TG_NUM_KINDS = 4 };
@@ -106,5 +107,6 @@ struct tg_ops {
     // For the reasons of a choice, of one stretch: sums of e^(logit - max) and of that times (logit - max), and how
     // many logits are greater than `chosen`
     tg_survey (*survey)(const float* logits, int n, float max, float chosen);
-    int64_t (*read_all)(const uint8_t* data, size_t bytes);  // touches every cache line: the speed limit of memory
+    int64_t (*read_all)(const uint8_t* data, size_t bytes);   // touches every cache line: the speed limit of memory
+    int64_t (*int8_peak)(const uint8_t* w, const int8_t* x);  // TG_PEAK_DOTS products and nothing else: the other limit
 };

@@ -56,18 +56,4 @@ tg_survey survey(const float* logits, int n, float max, float chosen) {
     return {f_sum(weights), f_sum(products), greater};
 }
 
-int64_t read_all(const uint8_t* data, size_t bytes) {
-    i32x16 a = i_set(0), b = a, c = a, d = a;
-    for (size_t i = 0; i + 256 <= bytes; i += 256) {
-        for (int line = 0; line < 256; line += 64) __builtin_prefetch(data + i + 2048 + line, 0, 0);
-        a = i_add(a, i_load(data + i)), b = i_add(b, i_load(data + i + 64));
-        c = i_add(c, i_load(data + i + 128)), d = i_add(d, i_load(data + i + 192));
-    }
-    float v[16];
-    f_store(v, i_to_float(i_add(i_add(a, b), i_add(c, d))));
-    int64_t sum = 0;
-    for (int i = 0; i < 16; i++) sum += (int64_t)v[i];
-    return sum;
-}
-
 }  // namespace

@@ -17,8 +17,8 @@ from tokenglass.errors import ParameterError
 from tokenglass.kernels import reference
 
 FOLDER = Path(kernels.__file__).parent
-# Instruction sets, the speed of memory, and a base class that the twin's operations do without.
-ONLY_NATIVE = {"runnable_isas", "read_all", "RowOperation.__call__"}
+# Instruction sets, the two limits of the machine, and a base class that the twin's operations do without.
+ONLY_NATIVE = {"runnable_isas", "read_all", "int8_peak", "RowOperation.__call__"}
 
 
 def calls(path: Path) -> dict[str, list[str]]:

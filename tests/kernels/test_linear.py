@@ -242,17 +242,6 @@ def test_bytes_of_weights_are_those_of_the_file() -> None:
     assert Product((("F16", 16),), cols=5, num_rows=1).bind(*native(ISAS[0])).num_bytes == 16 * 5 * 4
 
 
-@pytest.mark.parametrize("isa", ISAS)
-def test_every_byte_is_read_for_the_memory_limit(isa: str) -> None:
-    one = Product((("Q8_0", 512), ("F32", 16)), cols=64, num_rows=1, weights="extreme")
-    other = Product((("Q4_1", 48),), cols=96, num_rows=1)
-    sums = [
-        ops.read_all([one.bind(ops, cpu), other.bind(ops, cpu)])
-        for ops, cpu in (native(isa), native("plain", 1))
-    ]
-    assert sums[0] == sums[1]
-
-
 products = st.builds(
     Product,
     matrices=st.lists(st.tuples(st.sampled_from(FORMATS), st.integers(1, 70)), min_size=1, max_size=3).map(

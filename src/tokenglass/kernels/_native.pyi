@@ -34,6 +34,7 @@ class Cpu:
     def isa(self) -> str: ...
     is_timed: bool  # add up the time spent in operations
     op_seconds: float
+    product_seconds: float  # of op_seconds: the products, without norms and quantising
     def argmax(self, logits: Rows, row: int, vocab: int) -> int:
         """The lowest id among the largest of the first `vocab` logits of a row; -1 if that is not finite."""
     def top(self, logits: Rows, row: int, vocab: int, num: int) -> NDArray[np.int32]:
@@ -150,6 +151,9 @@ class Linear:
     @property
     def num_bytes(self) -> int:
         """Bytes of weights that a one-row product reads."""
+    @property
+    def num_weights(self) -> int:
+        """Multiply-adds of a one-row product."""
 
 class RowOperation:
     """From row to row: called on its own, or bound in front of a product."""
@@ -226,8 +230,14 @@ class Attention:
     ) -> None: ...
     def __call__(self, qkv: Rows, batch: Batch, out: Rows) -> None: ...
 
-def read_all(products: Sequence[Linear]) -> int:
-    """Reads all their weights once, in one job, and returns a checksum: what memory alone costs a step."""
+def read_all(products: Sequence[Linear], cpu: Cpu | None = None) -> int:
+    """Reads all their weights once, in one job, and returns a checksum: what memory alone costs a step.
+
+    `cpu`: other threads than the products' own.
+    """
+
+def int8_peak(cpu: Cpu, blocks: int) -> int:
+    """Multiplies int8 in all threads and touches no memory; returns the number of multiply-adds done."""
 
 def take_outputs(x: Rows, batch: Batch, out: Rows) -> None:
     """out = x[output_rows]: [outputs, width]."""

@@ -115,6 +115,7 @@ class Linear:
         self.matrices, self.exact, self.add = list(matrices), exact, add
         self.before, self.scratch = before, scratch
         self.num_bytes = sum(matrix.num_bytes for matrix in self.matrices)
+        self.num_weights = sum(matrix.rows * matrix.cols for matrix in self.matrices)
 
     def __call__(self, x: Rows, out: Rows) -> None:
         if self.before and self.scratch:
