@@ -125,8 +125,8 @@ def test_a_missing_key_is_named(tmp_path: Path, key: str) -> None:
 
 
 def test_an_unsupported_tokenizer_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match=r"'bert' is not supported yet; known are gpt2.*llama"):
-        byte_level(tmp_path, model="bert")
+    with pytest.raises(ModelFileError, match=r"'rwkv' is not supported yet; known are gpt2.*llama"):
+        byte_level(tmp_path, model="rwkv")
 
 
 def test_bos_wanted_without_a_bos_token_is_refused(tmp_path: Path) -> None:

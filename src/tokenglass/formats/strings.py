@@ -5,7 +5,7 @@ The file writes each string behind its length, and so does the blob here: nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,6 +25,13 @@ class StringArray:
 
     blob: bytes
     offsets: NDArray[np.int64]  # [len + 1]
+
+    @classmethod
+    def of(cls, strings: Sequence[bytes]) -> StringArray:
+        """The same array made of strings that are in memory already."""
+        lengths = np.array([LENGTH_BYTES + len(raw) for raw in strings], np.int64)
+        blob = b"".join(len(raw).to_bytes(LENGTH_BYTES, "little") + raw for raw in strings)
+        return cls(blob, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

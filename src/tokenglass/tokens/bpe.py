@@ -17,10 +17,15 @@ from numpy.typing import NDArray
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import StringArray
 from tokenglass.tokens.pretokenizers import DIGITS, GPT2_WORDS, PreTokenizer
-from tokenglass.tokens.vocabulary import SPACE_MARK, TokenKind, Vocabulary
+from tokenglass.tokens.vocabulary import SPACE_MARK, Encoder, TokenKind, Vocabulary
 
 if TYPE_CHECKING:
     import tokenizers
+
+
+def encoder(tokenizer: tokenizers.Tokenizer) -> Encoder:
+    """Its ids for a text, wherever the text stands."""
+    return lambda text, is_first: tokenizer.encode(text, add_special_tokens=False).ids
 
 
 def build_byte_level(

@@ -28,6 +28,11 @@ _SLASH_MARKS = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
 GPT4O = rf"{_CASED[0]}{_APOSTROPHE}?|{_CASED[1]}{_APOSTROPHE}?|\p{{N}}{{1,3}}|{_SLASH_MARKS}|{_SPACES}"
 TEKKEN = rf"{_CASED[0]}|{_CASED[1]}|\p{{N}}|{_SLASH_MARKS}|{_SPACES}"
 _GPT2_REGEX = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"
+R50K = rf"{_GPT2_REGEX}|\s+"
+CL100K = (  # the space at the end of a text stays in one piece, line breaks and all
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++\z|\s*[\r\n]|\s+(?!\S)|\s"
+)
 _CJK = "[一-龥ࠀ-一가-퟿]+"
 _DEEPSEEK_LETTERS = (  # cased letters; \x{...}: those that Unicode normalisation would change
     r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-\x{1F7D}ᾀ-ᾴᾶ-ᾼ\x{1FBE}"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable
 
-from tokenglass.tokens.vocabulary import Vocabulary
+from tokenglass.tokens.vocabulary import CONTINUES, Style, TokenKind, Vocabulary
+from tokenglass.tokens.wordpiece import is_apart
 
 
 class TextStream:
@@ -29,6 +30,8 @@ class TextStream:
         self._show_control = show_control
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._strip_space = at_start and vocabulary.add_space_prefix
+        self._joins_words = vocabulary.style is Style.WORDPIECE
+        self._before = ""  # WordPiece: the word before, "" at the start
 
     def push(self, token_id: int) -> str:
         """The text that became whole with this token, often '' inside a character. IndexError: no such id."""
@@ -40,7 +43,16 @@ class TextStream:
         if self._strip_space and raw:
             self._strip_space = False
             raw = raw.removeprefix(b" ")
-        return self._decoder.decode(raw)
+        text = self._decoder.decode(raw)
+        return self._joined(token_id, text) if self._joins_words else text
+
+    def _joined(self, token_id: int, text: str) -> str:
+        """The word with the space that belongs before it, if one does."""
+        is_rest = self._vocabulary.kind(token_id) is TokenKind.NORMAL and self._vocabulary.token_text(
+            token_id
+        ).startswith(CONTINUES)
+        before, self._before = self._before, text
+        return text if is_rest or not is_apart(before, text) else " " + text
 
     def finish(self) -> str:
         """The end of the text: one U+FFFD if the last character is torn, else ''. Call it once."""

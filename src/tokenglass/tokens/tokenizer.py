@@ -1,29 +1,29 @@
-"""Text and chats to token ids, ids to text: the tokenizer of a GGUF file. Open this file first.
+"""Text and chats to token ids, ids to text. Open this file first.
 
 Control tokens (`<|im_end|>`, …) are cut out here, and only where the caller asks for it or a chat template
-wrote them. The text between goes to Hugging Face's `tokenizers` in one piece; it is built at the first use
-(`bpe.py`). Decoding needs only the vocabulary (`stream.py`). Ids equal those of a model's own tokenizer.json.
+wrote them. The text between goes to an encoder in one piece; it is built at the first use, mostly as an
+object of Hugging Face's `tokenizers`. Decoding needs only the vocabulary (`stream.py`).
+What a GGUF file holds: `gguf.py`; files of every other kind: `files.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from tokenglass.errors import ModelFileError, ParameterError
-from tokenglass.formats import ModelSource, StringArray
+from tokenglass.errors import ParameterError
+from tokenglass.formats import GGUFFile, ModelSource
 from tokenglass.tokens import stream
-from tokenglass.tokens.bpe import build_byte_level, build_sentencepiece
 from tokenglass.tokens.chat import ChatTemplate, RenderedChat, check_text
+from tokenglass.tokens.files import read_tokenizer
+from tokenglass.tokens.gguf import build_encoder
 from tokenglass.tokens.origin import ControlTexts
-from tokenglass.tokens.pretokenizers import PRE_TOKENIZERS
-from tokenglass.tokens.vocabulary import Style, Vocabulary
+from tokenglass.tokens.vocabulary import Encoder, Vocabulary
 
-if TYPE_CHECKING:
-    import tokenizers
+# Unicode's White_Space, which is what `tokenizers` strips; Python's own strip() takes four controls more.
+_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 class Tokenizer:
@@ -38,7 +38,7 @@ class Tokenizer:
     def __init__(
         self,
         vocabulary: Vocabulary,
-        build: Callable[[], tokenizers.Tokenizer],
+        build: Callable[[], Encoder],
         *,
         chat_template: str | None = None,
     ) -> None:
@@ -65,27 +65,23 @@ class Tokenizer:
         """
         vocabulary = Vocabulary.from_gguf(gguf)
         template = gguf.get("tokenizer.chat_template", str, None)
-        path = gguf.path
-        if vocabulary.style is Style.SENTENCEPIECE:
-            scores = gguf.get("tokenizer.ggml.scores", np.float32)
-            return cls(
-                vocabulary, lambda: build_sentencepiece(path, vocabulary, scores), chat_template=template
-            )
-        merges = gguf.get("tokenizer.ggml.merges", StringArray)
-        name = gguf.get("tokenizer.ggml.pre", str, "default")
-        pre_tokenizer = PRE_TOKENIZERS.get(name)
-        if pre_tokenizer is None:
-            raise ModelFileError(
-                path,
-                "tokenizer.ggml.pre",
-                f"the pre-tokenizer {name!r} is not known",
-                remedy=f"Known are: {', '.join(sorted(PRE_TOKENIZERS))}",
-            )
-        return cls(
-            vocabulary,
-            lambda: build_byte_level(path, vocabulary, merges, pre_tokenizer),
-            chat_template=template,
-        )
+        return cls(vocabulary, build_encoder(gguf, vocabulary), chat_template=template)
+
+    @classmethod
+    def from_path(cls, path: Path | str, *, vocab_size: int | None = None) -> Tokenizer:
+        """The tokenizer of a Hugging Face folder, or of one file: `tokenizer.json`, `vocab.txt`,
+        SentencePiece `.model`, `.tiktoken`, `.gguf`.
+
+        vocab_size: rows of the model's head where it has more than the files have tokens: the rest is filled
+        with tokens that are never used. ModelFileError: a file is missing or broken.
+        """
+        path = Path(path)
+        if path.suffix == ".gguf":
+            with GGUFFile.open(path) as file:
+                return cls.from_gguf(file)
+        parts = read_tokenizer(path)
+        vocabulary = parts.vocabulary if vocab_size is None else parts.vocabulary.padded(vocab_size)
+        return cls(vocabulary, parts.build, chat_template=parts.chat_template)
 
     def encode(self, text: str, *, bos: bool | None = None, control: bool = False) -> list[int]:
         """The ids of `text`.
@@ -127,17 +123,23 @@ class Tokenizer:
         return stream.decode(self.vocabulary, ids, show_control=show_control, at_start=at_start)
 
     @cached_property
-    def _plain(self) -> tokenizers.Tokenizer:
+    def _plain(self) -> Encoder:
         """Encodes text without control tokens."""
         return self._build()
 
     def _joined(self, segments: Sequence[tuple[str, int | None]], bos: bool | None) -> list[int]:
         ids: list[int] = []
-        for text, token_id in segments:
+        eats_left, eats_right = self.vocabulary.eats_left, self.vocabulary.eats_right
+        for i, (text, token_id) in enumerate(segments):
             if token_id is not None:
                 ids.append(token_id)
-            elif text:
-                ids += self._plain.encode(text, add_special_tokens=False).ids
+                continue
+            if eats_right and i and segments[i - 1][1] in eats_right:
+                text = text.lstrip(_SPACES)
+            if eats_left and i + 1 < len(segments) and segments[i + 1][1] in eats_left:
+                text = text.rstrip(_SPACES)
+            if text:
+                ids += self._plain(text, i == 0)
         bos_id = self.vocabulary.bos_id
         if bos_id is None:
             return ids

@@ -9,8 +9,8 @@ https://github.com/openai/gpt-2/blob/master/src/encoder.py (the byte-level alpha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 from functools import cached_property
 from pathlib import Path
@@ -18,15 +18,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenglass.errors import ModelFileError
+from tokenglass.errors import ModelFileError, ParameterError
 from tokenglass.formats import ModelSource, StringArray
 from tokenglass.tokens.pretokenizers import PRE_TOKENIZERS
 
 SPACE_MARK = "▁"  # SentencePiece's stand-in for a space
+CONTINUES = "##"  # WordPiece's mark of a token that continues a word
 END_NAMES = frozenset((
     "</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "<|im_end|>", "<|eot_id|>",
     "<|eom_id|>", "<|end|>", "<end_of_turn>", "<end_of_utterance>", "<EOT>", "_<EOT>", "[EOT]", "<|return|>",
 ))  # fmt: skip  # tokens that end a turn by their name, as in llama.cpp
+
+
+Encoder = Callable[[str, bool], list[int]]  # ids of a text, and whether it stands at the very beginning
 
 
 class TokenKind(IntEnum):
@@ -41,10 +45,19 @@ class TokenKind(IntEnum):
 
 
 class Style(Enum):
-    """How token texts stand for bytes; the value is the name in `tokenizer.ggml.model`."""
+    """How token texts stand for bytes."""
 
-    BYTE_LEVEL = "gpt2"  # one printable letter per byte: "Ġthe" is b" the"
-    SENTENCEPIECE = "llama"  # UTF-8 with "▁" for a space, and a token for each raw byte
+    BYTE_LEVEL = "byte level"  # one printable letter per byte: "Ġthe" is b" the"
+    SENTENCEPIECE = "sentencepiece"  # UTF-8 with "▁" for a space, and a token for each raw byte
+    WORDPIECE = "wordpiece"  # words without spaces, and "##ing" for the rest of a word: lossy
+
+
+GGUF_STYLES = {
+    "gpt2": Style.BYTE_LEVEL,
+    "llama": Style.SENTENCEPIECE,
+    "t5": Style.SENTENCEPIECE,
+    "bert": Style.WORDPIECE,
+}  # `tokenizer.ggml.model`
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,19 +81,23 @@ class Vocabulary:
     add_space_prefix: bool = (
         False  # SentencePiece: a space is put before the text, and taken off when decoding
     )
+    word_end: str = ""  # what a token ends with where a space follows: "</w>" in GPT and CLIP
+    eats_left: frozenset[int] = frozenset()  # control tokens that swallow the space before them
+    eats_right: frozenset[int] = frozenset()  # and behind them
     _bytes: dict[int, bytes] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_gguf(cls, gguf: ModelSource) -> Vocabulary:
         """The vocabulary in the file's metadata. ModelFileError names the key that is missing or wrong."""
         name = gguf.get("tokenizer.ggml.model", str)
-        try:
-            style = Style(name)
-        except ValueError:
-            known = ", ".join(f"{style.value} ({style.name.lower()})" for style in Style)
-            raise _broken(gguf.path, "model", f"{name!r} is not supported yet; known are {known}") from None
+        style = GGUF_STYLES.get(name)
+        if style is None:
+            known = ", ".join(f"{known} ({style.value})" for known, style in GGUF_STYLES.items())
+            raise _broken(gguf.path, "model", f"{name!r} is not supported yet; known are {known}")
         tokens = gguf.get("tokenizer.ggml.tokens", StringArray)
         _check_texts(gguf.path, tokens)
+        if style is Style.WORDPIECE:
+            tokens = StringArray.of([_as_in_vocab_txt(raw) for raw in tokens])
         ids = {name: _token_id(gguf, name, len(tokens)) for name in _ID_NAMES}
         kinds = _kinds(gguf, tokens, ids)
         control = {tokens[i].decode(): i for i in np.flatnonzero(kinds == TokenKind.CONTROL).tolist()}
@@ -121,6 +138,20 @@ class Vocabulary:
             raw = self._bytes[token_id] = self._raw_bytes(token_id)
         return raw
 
+    def padded(self, num_tokens: int) -> Vocabulary:
+        """The same with unused tokens at its end, so that it has as many as a model's head has rows.
+
+        ParameterError: it has more tokens already.
+        """
+        more = num_tokens - len(self.tokens)
+        if more < 0:
+            raise ParameterError("vocab_size", f"is {num_tokens}, and there are {len(self.tokens)} tokens")
+        if not more:
+            return self
+        rest = [f"[PAD{i}]".encode() for i in range(len(self.tokens), num_tokens)]
+        kinds = np.concatenate([self.kinds, np.full(more, TokenKind.UNUSED, np.int8)])
+        return replace(self, tokens=StringArray.of([*self.tokens, *rest]), kinds=kinds, _bytes={})
+
     def kind(self, token_id: int) -> TokenKind:
         return TokenKind(int(self.kinds[self._checked(token_id)]))
 
@@ -136,6 +167,10 @@ class Vocabulary:
         text, kind = self.token_text(token_id), self.kind(token_id)
         if kind is TokenKind.CONTROL:
             return text.encode()
+        if self.word_end and text.endswith(self.word_end):
+            text = text.removesuffix(self.word_end) + (" " if self.style is not Style.BYTE_LEVEL else "Ġ")
+        if self.style is Style.WORDPIECE:
+            return text.removeprefix(CONTINUES).encode()
         if self.style is Style.SENTENCEPIECE:
             if kind is TokenKind.BYTE:
                 return bytes([int(text[3:5], 16)])
@@ -153,6 +188,15 @@ class Vocabulary:
         if not 0 <= token_id < len(self.tokens):
             raise IndexError(f"token id {token_id} is not in the vocabulary of {len(self.tokens)} tokens")
         return token_id
+
+
+def is_marker(text: str, *, is_named: bool) -> bool:
+    """Whether a token structures chats by its looks, although the file calls it user-defined.
+
+    `is_named`: the file uses it as BOS, EOS or the like.
+    """
+    is_likely = is_named or text in END_NAMES or text[:2] in ("<|", "<｜")
+    return is_likely and _LOOKS_SPECIAL.fullmatch(text) is not None
 
 
 def byte_letters() -> list[str]:
@@ -191,6 +235,13 @@ def _check_texts(path: Path, tokens: StringArray) -> None:
             raise _broken(path, "tokens", f"token {token_id} is not valid UTF-8: {raw[:32]!r}") from None
 
 
+def _as_in_vocab_txt(raw: bytes) -> bytes:
+    """A GGUF marks the words' beginnings, vocab.txt their rests: "▁run", "ning" are "run", "##ning"."""
+    mark = SPACE_MARK.encode()
+    is_special = raw.startswith(b"[") and raw.endswith(b"]")
+    return raw if is_special else raw.removeprefix(mark) if raw.startswith(mark) else CONTINUES.encode() + raw
+
+
 def _token_id(gguf: ModelSource, name: str, num_tokens: int) -> int | None:
     key = f"tokenizer.ggml.{name}_token_id"
     token_id = gguf.get(key, int, None)
@@ -212,7 +263,7 @@ def _kinds(gguf: ModelSource, tokens: StringArray, ids: Mapping[str, int | None]
     if types is None:
         kinds = np.full(len(tokens), TokenKind.NORMAL, np.int8)
         kinds[named] = TokenKind.CONTROL
-        if gguf.get("tokenizer.ggml.model", str) == Style.SENTENCEPIECE.value:
+        if GGUF_STYLES[gguf.get("tokenizer.ggml.model", str)] is Style.SENTENCEPIECE:
             kinds[[i for i, raw in enumerate(tokens) if _BYTE_TOKEN.fullmatch(raw)]] = TokenKind.BYTE
         return kinds
     if types.shape != (len(tokens),):
@@ -228,9 +279,7 @@ def _kinds(gguf: ModelSource, tokens: StringArray, ids: Mapping[str, int | None]
             )
     for token_id in {*named, *np.flatnonzero(kinds == TokenKind.USER_DEFINED).tolist()}:
         text = tokens[token_id].decode()
-        if (token_id in named or text in END_NAMES or text[:2] in ("<|", "<｜")) and _LOOKS_SPECIAL.fullmatch(
-            text
-        ):
+        if is_marker(text, is_named=token_id in named):
             kinds[token_id] = TokenKind.CONTROL
     return kinds
 
@@ -239,6 +288,8 @@ def _add_bos(gguf: ModelSource, style: Style, bos_id: int | None) -> bool:
     add_bos = gguf.get("tokenizer.ggml.add_bos_token", bool, None)
     if add_bos and bos_id is None:
         raise _broken(gguf.path, "add_bos_token", "is true, but there is no bos_token_id")
+    if style is Style.WORDPIECE:
+        return False  # [CLS] and [SEP] stand around a text to be read, not to be continued
     if add_bos is None and bos_id is not None:
         pre = PRE_TOKENIZERS.get(gguf.get("tokenizer.ggml.pre", str, "default"))
         add_bos = style is Style.SENTENCEPIECE or (pre is not None and pre.add_bos)

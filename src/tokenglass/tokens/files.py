@@ -1,0 +1,116 @@
+"""From a folder or a file to a tokenizer's parts: which kind of file it is, and who reads it.
+
+tokenizer.json                            tokenizer_json.py
+vocab.txt                                 wordpiece.py
+vocab.json + merges.txt                   below (GPT-2; its first names are encoder.json, vocab.bpe)
+tokenizer.model, spiece.model, *.model    sentencepiece.py
+*.tiktoken                                ranks.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tokenglass.errors import ModelFileError
+from tokenglass.tokens.ranks import guessed, ranks_spec, read_ranks
+from tokenglass.tokens.settings import Settings, read_json, read_settings
+from tokenglass.tokens.tokenizer_json import check_spec, encoder_of, vocabulary_of
+from tokenglass.tokens.vocabulary import Encoder, Vocabulary
+from tokenglass.tokens.wordpiece import SPECIAL, wordpiece_spec
+
+GPT2_FILES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+NAMES = (
+    "tokenizer.json", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.json",
+    "encoder.json", "*.tiktoken", "*.model",
+)  # fmt: skip  # in the order in which a folder is searched
+_RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a `Tokenizer` is made of."""
+
+    vocabulary: Vocabulary
+    build: Callable[[], Encoder]
+    chat_template: str | None
+
+
+def read_tokenizer(path: Path) -> Parts:
+    """The tokenizer of a folder or a file; other files of the folder are asked for its settings.
+
+    ModelFileError: there is no tokenizer, or a file is broken.
+    """
+    folder = path if path.is_dir() else path.parent
+    file = path if not path.is_dir() else _found(path)
+    try:
+        settings = read_settings(folder)
+        spec = _spec(file, settings)
+    except OSError as error:
+        raise ModelFileError(file, "file", f"cannot be read: {error.strerror}") from error
+    check_spec(file, spec)
+    vocabulary = vocabulary_of(file, spec, settings)
+    return Parts(vocabulary, partial(encoder_of, file, spec, vocabulary.control), settings.chat_template)
+
+
+def _found(folder: Path) -> Path:
+    for name in NAMES:
+        for path in sorted(folder.glob(name)):
+            if path.is_file():
+                return path
+    raise ModelFileError(folder, "tokenizer", f"the folder has none of {', '.join(NAMES)}")
+
+
+def _spec(path: Path, settings: Settings) -> dict[str, Any]:
+    with path.open("rb") as file:
+        start = file.read(4096)
+    for vocab, merges in GPT2_FILES:
+        if path.name in (vocab, merges):
+            return _gpt2(path.with_name(vocab), path.with_name(merges))
+    if _RANK_LINE.match(start):
+        ranks = read_ranks(path)
+        return ranks_spec(ranks, guessed(path, ranks))
+    if path.suffix == ".json" or start.lstrip()[:1] == b"{":
+        return read_json(path)
+    if b"\0" in start or path.suffix == ".model":
+        raise ModelFileError(path, "kind", "is not known")
+    return _bert(path, settings)
+
+
+def _bert(path: Path, settings: Settings) -> dict[str, Any]:
+    config = settings.config
+    named = [text for name in ("unk", "cls", "sep", "pad", "mask") if (text := settings.named.get(name))]
+    return wordpiece_spec(
+        [line.strip() for line in _lines(path)],
+        lower_case=config.get("do_lower_case", True) is not False,
+        strip_accents=config.get("strip_accents"),
+        split_chinese=config.get("tokenize_chinese_chars", True) is not False,
+        special=[*dict.fromkeys([*SPECIAL, *named])],
+    )
+
+
+def _gpt2(vocab: Path, merges: Path) -> dict[str, Any]:
+    """GPT-2's own pair of files. `<|endoftext|>` is the one special token."""
+    ids = read_json(vocab)
+    pairs = [line.split(" ") for line in _lines(merges) if line and not line.startswith("#version")]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    special = [text for text in ("<|endoftext|>",) if text in ids]
+    return {
+        "added_tokens": [{"id": ids[text], "content": text, "special": True} for text in special],
+        "pre_tokenizer": byte_level,
+        "decoder": byte_level,
+        "model": {"type": "BPE", "vocab": ids, "merges": pairs},
+    }
+
+
+def _lines(path: Path) -> Sequence[str]:
+    """Lines end at a line feed only: vocabularies have tokens such as U+2028."""
+    try:
+        lines = path.read_bytes().decode().replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise ModelFileError(path, "text", f"is not UTF-8 at byte {error.start}") from None
+    return lines[:-1] if lines[-1] == "" else lines

@@ -1,0 +1,51 @@
+"""The encoder of a GGUF file's vocabulary: merges, scores or words, by `tokenizer.ggml.model`.
+
+gpt2    byte-level BPE, words cut by `tokenizer.ggml.pre`      bpe.py, pretokenizers.py
+llama   SentencePiece BPE with scores                          bpe.py
+t5      SentencePiece unigram with scores                      unigram.py
+bert    WordPiece                                              wordpiece.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from tokenglass.errors import ModelFileError
+from tokenglass.formats import ModelSource, StringArray
+from tokenglass.tokens.bpe import build_byte_level, build_sentencepiece, encoder
+from tokenglass.tokens.pretokenizers import PRE_TOKENIZERS
+from tokenglass.tokens.tokenizer_json import check_spec, encoder_of
+from tokenglass.tokens.vocabulary import Encoder, Style, Vocabulary
+from tokenglass.tokens.wordpiece import is_cased, wordpiece_spec
+
+
+def build_encoder(gguf: ModelSource, vocabulary: Vocabulary) -> Callable[[], Encoder]:
+    """What makes the encoder when it is first needed. ModelFileError: a key is missing or wrong."""
+    path = gguf.path
+    if vocabulary.style is Style.WORDPIECE:
+        return lambda: _wordpiece(path, vocabulary)
+    if vocabulary.style is Style.SENTENCEPIECE:
+        scores = gguf.get("tokenizer.ggml.scores", np.float32)
+        return lambda: encoder(build_sentencepiece(path, vocabulary, scores))
+    merges = gguf.get("tokenizer.ggml.merges", StringArray)
+    name = gguf.get("tokenizer.ggml.pre", str, "default")
+    pre_tokenizer = PRE_TOKENIZERS.get(name)
+    if pre_tokenizer is None:
+        raise ModelFileError(
+            path,
+            "tokenizer.ggml.pre",
+            f"the pre-tokenizer {name!r} is not known",
+            remedy=f"Known are: {', '.join(sorted(PRE_TOKENIZERS))}",
+        )
+    return lambda: encoder(build_byte_level(path, vocabulary, merges, pre_tokenizer))
+
+
+def _wordpiece(path: Path, vocabulary: Vocabulary) -> Encoder:
+    """The file does not say whether capitals count; its words do."""
+    tokens = [raw.decode() for raw in vocabulary.tokens]
+    spec = wordpiece_spec(tokens, lower_case=not is_cased(tokens))
+    check_spec(path, spec)
+    return encoder_of(path, spec, vocabulary.control)
