@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tokenglass.errors import ModelFileError
+from tokenglass.formats.json_file import read_json
 from tokenglass.tokens.ranks import guessed, ranks_spec, read_ranks
-from tokenglass.tokens.settings import Settings, read_json, read_settings
+from tokenglass.tokens.settings import Settings, read_settings
 from tokenglass.tokens.tokenizer_json import check_spec, encoder_of, vocabulary_of
 from tokenglass.tokens.vocabulary import Encoder, Vocabulary
 from tokenglass.tokens.wordpiece import SPECIAL, wordpiece_spec

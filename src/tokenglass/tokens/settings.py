@@ -8,13 +8,13 @@ chat_template.jinja       wins over the template in tokenizer_config.json
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tokenglass.errors import ModelFileError
+from tokenglass.formats.json_file import read_json
 
 _LLAMA = (
     "LlamaTokenizer",
@@ -61,17 +61,6 @@ def read_settings(folder: Path) -> Settings:
         _template(folder / "chat_template.jinja", config.get("chat_template")),
         config,
     )
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file. ModelFileError: it holds something else."""
-    try:
-        value = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(path, "JSON", str(error)) from None
-    if not isinstance(value, dict):
-        raise ModelFileError(path, "JSON", "is no object")
-    return value
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -78,10 +78,6 @@ def vocabulary_of(path: Path, spec: Spec, settings: Settings) -> Vocabulary:
     if "bos" not in named and first is not None:
         named["bos"] = ids.get(first)
     num_tokens = max(texts) + 1
-    try:
-        stored = [texts.get(i, f"[PAD{i}]").encode() for i in range(num_tokens)]
-    except UnicodeEncodeError:
-        raise ModelFileError(path, "model.vocab", "a token has half of a surrogate pair") from None
     kinds = np.full(num_tokens, TokenKind.NORMAL, np.int8)
     kinds[[i for i in range(num_tokens) if i not in texts]] = TokenKind.UNUSED
     if any(step.get("type") == "ByteFallback" for step in _steps(spec.get("decoder"))):
@@ -102,7 +98,7 @@ def vocabulary_of(path: Path, spec: Spec, settings: Settings) -> Vocabulary:
         settings.add_bos if settings.add_bos is not None else first is not None and ids.get(first) == bos
     )
     return Vocabulary(
-        StringArray.of(stored),
+        StringArray.of([texts.get(i, f"[PAD{i}]").encode() for i in range(num_tokens)]),
         kinds,
         style,
         bos_id=bos,
