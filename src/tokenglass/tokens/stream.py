@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable
 
-from tokenglass.tokens.vocabulary import CONTINUES, Style, TokenKind, Vocabulary
+from tokenglass.tokens.vocabulary import Style, Vocabulary
 from tokenglass.tokens.wordpiece import is_apart
 
 
@@ -43,16 +43,13 @@ class TextStream:
         if self._strip_space and raw:
             self._strip_space = False
             raw = raw.removeprefix(b" ")
-        text = self._decoder.decode(raw)
-        return self._joined(token_id, text) if self._joins_words else text
+        if self._joins_words:
+            raw = self._space_before(token_id, raw.decode()) + raw
+        return self._decoder.decode(raw)
 
-    def _joined(self, token_id: int, text: str) -> str:
-        """The word with the space that belongs before it, if one does."""
-        is_rest = self._vocabulary.kind(token_id) is TokenKind.NORMAL and self._vocabulary.token_text(
-            token_id
-        ).startswith(CONTINUES)
-        before, self._before = self._before, text
-        return text if is_rest or not is_apart(before, text) else " " + text
+    def _space_before(self, token_id: int, word: str) -> bytes:
+        before, self._before = self._before, word
+        return b" " if is_apart(before, word) and not self._vocabulary.continues(token_id) else b""
 
     def finish(self) -> str:
         """The end of the text: one U+FFFD if the last character is torn, else ''. Call it once."""

@@ -155,6 +155,10 @@ class Vocabulary:
     def kind(self, token_id: int) -> TokenKind:
         return TokenKind(int(self.kinds[self._checked(token_id)]))
 
+    def continues(self, token_id: int) -> bool:
+        """Whether the token is the rest of a WordPiece word (`##ing`). IndexError: no such id."""
+        return self.kind(token_id) is TokenKind.NORMAL and self.token_text(token_id).startswith(CONTINUES)
+
     def is_control(self, token_id: int) -> bool:
         """Whether the token is a control token, which adds nothing to a text. IndexError: no such id."""
         return self._checked(token_id) in self._control_ids
