@@ -6,7 +6,8 @@
 #include <cstring>
 #include <vector>
 
-// kPlain: between -8 and 8. kTies: few different ones. kExtreme: all of one size, either sign: int8 activations of
+// kPlain: between -8 and 8. kTies: halves up to 127, so that a group's scale is 1. kExtreme: all of one size, either
+// sign: int8 activations of
 // +-127. kWild: any bits, infinities, NaN, subnormals and the borders of int8, int32 and float16 among them.
 enum Flavour { kPlain, kTies, kExtreme, kWild };
 constexpr Flavour kFlavours[] = {kPlain, kTies, kExtreme, kWild};
@@ -22,11 +23,12 @@ class Draw {  // splitmix64
     }
     int below(int n) { return (int)(bits() % (uint64_t)n); }
     float number(Flavour flavour) {
-        static const float kBorders[] = {0.0f,   INFINITY, NAN,           FLT_MAX,       FLT_MIN, 1e-45f,
-                                         1e-40f, 65504.0f, 65519.996f,    65520.0f,      5.9e-8f, 2.9802322e-8f,
-                                         126.5f, 127.5f,   2147483520.0f, 2147483648.0f, 88.0f,   87.33654f};
+        static const float kBorders[] = {0.0f,          INFINITY,      NAN,       FLT_MAX,    FLT_MIN,
+                                         1e-45f,        1e-40f,        65504.0f,  65519.996f, 65520.0f,
+                                         5.9e-8f,       2.9802322e-8f, 126.5f,    127.5f,     2147483520.0f,
+                                         2147483648.0f, 88.0f,         87.33654f, 0.3465736f, 1.0397208f};
         const float sign = bits() & 1 ? 1.0f : -1.0f;
-        if (flavour == kTies) return sign * (float)below(4) * 0.5f;
+        if (flavour == kTies) return sign * (below(4) == 0 ? 127.0f : (float)below(254) * 0.5f);
         if (flavour == kExtreme) return sign * 3.0f;
         if (flavour == kWild && below(8) == 0) return sign * kBorders[below(sizeof kBorders / sizeof kBorders[0])];
         if (flavour == kWild && below(8) == 0) {

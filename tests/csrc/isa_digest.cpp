@@ -129,11 +129,11 @@ void rows(const tg_ops& ops, Draw& draw, Digest& digest) {
 
 // Two sequences of up to 300 positions in shuffled pages; float16 or float32.
 struct Cache {
-    static constexpr int kWidth = 19, kHeads = 6, kKvHeads = 2, kRows = 7;
+    static constexpr int kWidth = 19, kHeads = 6, kKvHeads = 2, kRows = 9;
     std::vector<float> floats;
     std::vector<uint16_t> halves;
-    int32_t table[2 * kWidth], sequence[kRows] = {0, 0, 0, 1, 1, 1, 1},
-                               position[kRows] = {254, 255, 256, 0, 15, 16, 299};
+    int32_t table[2 * kWidth], sequence[kRows] = {0, 0, 0, 0, 1, 1, 1, 1, 1},
+                               position[kRows] = {9, 254, 255, 256, 0, 5, 15, 16, 299};
     Cache(Draw& draw, Flavour flavour, int dim, bool half) {
         const size_t n = (size_t)2 * kWidth * kKvHeads * 2 * TG_PAGE * dim;
         if (half)
@@ -201,7 +201,7 @@ void attend(const tg_ops& ops, Draw& draw, Digest& digest) {
 
 void vocabulary(const tg_ops& ops, Draw& draw, Digest& digest) {
     for (Flavour flavour : kFlavours) {
-        for (int n : {1, 16, 31, 1024, 1025, 4096}) {
+        for (int n : {1, 7, 10, 16, 31, 1024, 1025, 4096}) {
             const auto logits = draw.numbers(n, flavour);
             std::vector<float> weights(n);
             digest.add((int32_t)ops.argmax(logits.data(), n));
