@@ -2,7 +2,6 @@
 #include <atomic>
 
 #include "bind.h"
-#include "pack.h"
 
 using namespace tokenglass;
 
@@ -10,39 +9,54 @@ namespace {
 
 class Matrix {
   public:
-    Matrix(CpuPointer cpu, const std::string& format_name, Array<uint8_t, 1> raw, int64_t rows, int64_t cols,
-           std::optional<Array<int32_t, 1>> order)
-        : rows((int32_t)rows), cols((int32_t)cols) {
-        const FileFormat* format = find_format(format_name.c_str());
-        require(format, ("no panel kind for " + format_name).c_str());
+    Matrix(CpuPointer cpu, const std::string& format, Array<uint8_t, 1> raw, int64_t rows, int64_t cols,
+           std::optional<Array<int32_t, 1>> order, std::optional<Array<float, 1>> bias)
+        : kind(find_kind(cpu->ops, format)), rows((int32_t)rows), cols((int32_t)cols) {
+        require(kind, ("no panel kind for " + format).c_str());
         require(rows > 0 && cols > 0 && rows < (int64_t{1} << 30) && cols < (int64_t{1} << 30),
                 "rows and cols must be positive");
-        require(format->kind == TG_F32 || cols % TG_GROUP == 0, "columns must be a multiple of 32");
-        require(raw.size() == (size_t)rows * (cols / format->values) * format->bytes,
-                "raw bytes do not match rows and cols");
+        require(cols % kind->columns == 0, ("columns must be a multiple of " + std::to_string(kind->columns)).c_str());
+        const int blocks = this->cols / kind->columns;
+        const size_t row_bytes = (size_t)blocks * kind->file_bytes;
+        require(raw.size() == (size_t)rows * row_bytes, "raw bytes do not match rows and cols");
         if (order) {
             require((int64_t)order->size() == rows, "order must have one entry per row");
             for (size_t i = 0; i < order->size(); i++)
                 require(order->data()[i] >= 0 && order->data()[i] < rows, "order holds a row that does not exist");
         }
-        kind = format->kind;
-        bytes_per_panel = panel_bytes(kind, this->cols);
         const int panels = (this->rows + TG_LANES - 1) / TG_LANES;
+        if (bias) {
+            require((int64_t)bias->size() == rows, "bias must have one entry per row");
+            this->bias = aligned<float>((size_t)panels * TG_LANES, true);
+            for (int i = 0; i < this->rows; i++) this->bias[i] = bias->data()[order ? order->data()[i] : i];
+        }
+        bytes_per_panel = (size_t)blocks * kind->piece_bytes;
         num_bytes = bytes_per_panel * panels;
         data = cpu->weights.allocate(num_bytes);
         nb::gil_scoped_release release;
         const int step = 8;
         cpu->parallel((panels + step - 1) / step, [&](int block) {
-            for (int p = block * step; p < panels && p < (block + 1) * step; p++)
-                pack_panel(*format, raw.data(), this->rows, this->cols, order ? order->data() : nullptr, p,
-                           data.get() + p * bytes_per_panel);
+            for (int p = block * step; p < panels && p < (block + 1) * step; p++) {
+                uint8_t* panel = data.get() + p * bytes_per_panel;
+                std::memset(panel, 0, bytes_per_panel);  // rows past the end are zeros
+                for (int lane = 0; lane < TG_LANES && p * TG_LANES + lane < this->rows; lane++) {
+                    const int row = order ? order->data()[p * TG_LANES + lane] : p * TG_LANES + lane;
+                    kind->pack(raw.data() + row_bytes * row, blocks, panel, lane);
+                }
+            }
         });
     }
-    tg_matrix view() const { return {data.get(), bytes_per_panel, kind, rows, cols, 0, 0}; }
+    static const tg_kind* find_kind(const tg_ops& ops, const std::string& format) {
+        for (int i = 0; i < ops.num_kinds; i++)
+            if (format == ops.kinds[i].name) return &ops.kinds[i];
+        return nullptr;
+    }
+    tg_matrix view() const { return {data.get(), bytes_per_panel, bias.get(), kind, rows, cols, 0, 0}; }
 
     std::shared_ptr<uint8_t> data;
+    Aligned<float> bias;
     size_t bytes_per_panel, num_bytes;
-    tg_kind kind;
+    const tg_kind* kind;
     int32_t rows, cols;
 };
 
@@ -57,7 +71,7 @@ class Embedding {
         Timed timed(*cpu_);
         WithoutGil gil(batch.rows());
         cpu_->each_row(batch.rows(), 8, [&](int row) {
-            cpu_->ops.embed(&view_, batch.ids[row], out.row(row));
+            view_.kind->embed(&view_, batch.ids[row], out.row(row));
             if (scale_ != 1.0f) cpu_->ops.scale_row(out.row(row), scale_, out.width);
         });
     }
@@ -83,7 +97,7 @@ class Linear {
             views_.back().out_offset = width_;
             width_ += m->rows;
             panels_ += (m->rows + TG_LANES - 1) / TG_LANES;
-            needs_int8_ |= m->kind != TG_F32 && !exact;
+            needs_int8_ |= !m->kind->is_float && !exact;
             num_bytes_ += m->num_bytes;
             num_weights_ += (int64_t)m->rows * m->cols;
         }
@@ -204,14 +218,16 @@ NB_MODULE(_native, m) {
         for (auto* isa : runnable_isas()) names.emplace_back(isa->name);
         return names;
     });
-    m.def("has_panels", [](const std::string& format) { return find_format(format.c_str()) != nullptr; });
+    m.def("has_panels",
+          [](const std::string& format) { return Matrix::find_kind(*runnable_isas()[0], format) != nullptr; });
     bind_logits(m);
     bind_rows(m);
     bind_attention(m);
     nb::class_<Matrix>(m, "Matrix")
         .def(nb::init<CpuPointer, const std::string&, Array<uint8_t, 1>, int64_t, int64_t,
-                      std::optional<Array<int32_t, 1>>>(),
-             "cpu"_a, "format"_a, "raw"_a.noconvert(), "rows"_a, "cols"_a, "order"_a.noconvert() = nb::none())
+                      std::optional<Array<int32_t, 1>>, std::optional<Array<float, 1>>>(),
+             "cpu"_a, "format"_a, "raw"_a.noconvert(), "rows"_a, "cols"_a, "order"_a.noconvert() = nb::none(),
+             "bias"_a.noconvert() = nb::none())
         .def_ro("rows", &Matrix::rows)
         .def_ro("cols", &Matrix::cols)
         .def_ro("num_bytes", &Matrix::num_bytes);

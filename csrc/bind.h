@@ -67,13 +67,16 @@ class Rows {
             scale = aligned<float>((size_t)capacity * groups);
             scaled_sum = aligned<float>((size_t)capacity * groups);
             sum = aligned<int32_t>((size_t)capacity * groups);
+            half_sum = aligned<int32_t>((size_t)capacity * groups);
         }
     }
     void set_count(int64_t n) {
         require(n >= 0 && n <= capacity, "more rows than the buffer's capacity");
         count = (int)n, is_quantised = false;
     }
-    tg_rows view() const { return {data.get(), q.get(), scale.get(), scaled_sum.get(), sum.get(), width, groups}; }
+    tg_rows view() const {
+        return {data.get(), q.get(), scale.get(), scaled_sum.get(), sum.get(), half_sum.get(), width, groups};
+    }
     float* row(int i) const { return data.get() + (size_t)i * width; }
 
     int capacity, width, groups = 0, count = 0;
@@ -81,7 +84,7 @@ class Rows {
     Aligned<float> data;
     Aligned<int8_t> q;
     Aligned<float> scale, scaled_sum;
-    Aligned<int32_t> sum;
+    Aligned<int32_t> sum, half_sum;
 };
 
 inline void check_rows(const Rows& x, int width, const char* what) { require_width(x.width, width, what); }

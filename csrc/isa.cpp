@@ -3,8 +3,8 @@
 // of a shared inline function can be linked into another unit.
 #include "attention.h"
 #include "limits.h"
-#include "matmul.h"
 #include "ops.h"
+#include "panels/kinds.h"
 #include "rope_store.h"
 #include "row_ops.h"
 #include "vocab.h"
@@ -17,9 +17,10 @@
 extern "C" const tg_ops TG_JOIN(tg_ops_, TG_ISA_NAME);
 extern "C" const tg_ops TG_JOIN(tg_ops_, TG_ISA_NAME) = {
     TG_STRING(TG_ISA_NAME),
+    kinds,
+    sizeof kinds / sizeof kinds[0],
     quantise,
     linear,
-    embed,
     rms_norm,
     layer_norm,
     swiglu,

@@ -1,23 +1,17 @@
-// Matrix products over panels: out[row][16 outputs] for one or many rows of activations, by one scheme.
+// Matrix products over panels: out[row][16 outputs] for one or many rows of activations, by one scheme for every kind.
 //
-// A panel is 16 rows of a matrix; lane r of every vector belongs to row r. Columns go in groups of 32:
-//
-//   Q4M  [16 scales f16 | 16 minimums f16 | 4 x 64 bytes of nibbles]     320 bytes a group     w = d * q + m    (Q4_1)
-//   Q4   [16 scales f16 |                   4 x 64 bytes of nibbles]     288 bytes             w = d * (q - 8)  (Q4_0)
-//   Q8   [16 scales f16 | 8 x 64 bytes of (q + 128)]                     544 bytes             w = d * q        (Q8_0)
-//   F32  [16 floats] a column                                             64 bytes a column     w
-//
-//   64 bytes of nibbles j: lane r = row r's columns 4j..4j+3 in the low nibbles, 16+4j..16+4j+3 in the high ones.
-//   64 bytes of bytes j:   lane r = row r's columns 4j..4j+3.
-//
+// What a panel looks like is said in panels/panel.h and, kind by kind, in its neighbours. Columns go in groups of 32.
 // Every output is one chain over the groups in column order (docs/en/numerics.md):
-//   s = sum w * x, exact in int32;  acc = fma(float(s) * scale_x, d, acc);  with a minimum: acc = fma(m, scale_x *
-//   sum_x, acc)
-// A tile is one panel times kTile rows: the panel is unpacked once for all of them. The chain of an output is the same
-// for every tile height, so one row and many rows give the same bits.
+//
+//   s = sum (q - bias) * x, exact in int32;     acc = fma(float(s) * scale_x, d, acc)
+//   with a minimum also                         acc = fma(m, scale_x * sum_x, acc)
+//   with two scales a group                     s = scale[0] * s[0] + scale[1] * s[1], exact too; minimums alike
+//
+// A tile is one panel times T rows: a group is unpacked once for all of them. The chain of an output is the same for
+// every tile height, so one row and many rows give the same bits.
 #pragma once
 #include "ops.h"
-#include "simd.h"
+#include "panels/panel.h"
 
 namespace {
 
@@ -27,104 +21,130 @@ constexpr int kTile = 8;  // rows whose accumulators, with one unpacked group, f
 constexpr int kTile = 4;
 #endif
 
-constexpr size_t group_bytes(int kind) { return kind == TG_Q4M ? 320 : kind == TG_Q4 ? 288 : 544; }
-
 // Weights of a one-row product are read once a step: fetched past the outer caches, they leave there what is used again
 // (the interpreter, activations, keys and values). Measured on a decode step of SmolLM2: products 15-20% faster.
-inline void prefetch_group(const uint8_t* p, size_t bytes) {
+inline void prefetch(const uint8_t* p, size_t bytes) {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 0, 0);
 }
 
-// int8 activations: T rows of `x`, starting at `row`, times one panel.
-template <int kKind, int T>
-inline void tile_int8(const uint8_t* w, const tg_rows& x, int row, f32x16* acc) {
-    constexpr size_t kBytes = group_bytes(kKind);
-    constexpr int kBias = kKind == TG_Q4 ? 3 : kKind == TG_Q8 ? kBytesBias : 0;  // stored weights are w + 2^kBias
-    constexpr size_t kAhead =
-        T == 1 ? 6 : 2;  // groups to prefetch: far for streams from memory, near for tiles in the cache
-    const int groups = x.groups;
-    const int8_t* q = x.q + (size_t)row * x.width;
-    const size_t at = (size_t)row * groups;
-    for (int g = 0; g < groups; g++, w += kBytes) {
-        if (T == 1) prefetch_group(w + kAhead * kBytes, kBytes);
-        i32x16 v[8];
-        if (kKind == TG_Q8) {
-            for (int j = 0; j < 8; j++) v[j] = i_load(w + 32 + j * 64);
-        } else {
-            const i32x16 low = i_set(0x0f0f0f0f);
-            for (int j = 0; j < 4; j++) {
-                i32x16 both = i_load(w + (kKind == TG_Q4M ? 64 : 32) + j * 64);
-                v[j] = i_and(both, low);
-                v[j + 4] = i_and(i_shift_right(both, 4), low);
-            }
-        }
-        const f32x16 d = f_load_half((const uint16_t*)w);
-        f32x16 m = d;
-        if (kKind == TG_Q4M) m = f_load_half((const uint16_t*)w + 16);
-#pragma GCC unroll 8
-        for (int t = 0; t < T; t++) {
-            const int8_t* xg = q + (size_t)t * x.width + g * TG_GROUP;
-            i32x16 a = i_set(0), b = a;
-            if (kBias) a = i_sub(a, i_shift_left(i_set(x.sum[at + (size_t)t * groups + g]), kBias));
+constexpr int log2_of(int power) { return power <= 1 ? 0 : 1 + log2_of(power / 2); }
+
+// Where the sum of products starts, given the sum of the activations: the codes hold a bias.
+template <class K>
+inline i32x16 without_bias(int32_t sum_x) {
+    constexpr int kShift = K::kIsWide ? kBytesBias : log2_of(K::kBias);
+    return kShift ? i_sub(i_set(0), i_shift_left(i_set(sum_x), kShift)) : i_set(0);
+}
+
+// a + sum of code * x over half a group.
+template <class K>
+inline i32x16 half_dot(i32x16 a, const i32x16* v, const int8_t* x) {
 #pragma GCC unroll 4
-            for (int j = 0; j < 4; j++) {
-                a = kKind == TG_Q8 ? dot_bytes(a, v[j], xg + 4 * j) : dot_nibbles(a, v[j], xg + 4 * j);
-                b = kKind == TG_Q8 ? dot_bytes(b, v[j + 4], xg + 16 + 4 * j)
-                                   : dot_nibbles(b, v[j + 4], xg + 16 + 4 * j);
+    for (int j = 0; j < 4; j++) a = K::kIsWide ? dot_bytes(a, v[j], x + 4 * j) : dot_nibbles(a, v[j], x + 4 * j);
+    return a;
+}
+
+// int8 activations: T rows of `x`, starting at `row`, times one panel.
+template <class K, int T>
+inline void tile_int8(const uint8_t* w, const tg_rows& x, int row, f32x16* acc) {
+    constexpr int kGroups = K::kColumns / TG_GROUP;
+    constexpr size_t kGroupBytes = K::kBytes / kGroups, kAhead = 6 * kGroupBytes;
+    const int8_t* q = x.q + (size_t)row * x.width;
+    const size_t at = (size_t)row * x.groups;
+    for (int g = 0; g < x.groups; w += K::kBytes) {
+        for (int k = 0; k < kGroups; k++, g++) {
+            if (T == 1) prefetch(w + k * kGroupBytes + kAhead, kGroupBytes);
+            i32x16 v[8];
+            Scales s;
+            K::codes(w, k, v);
+            K::scales(w, k, s);
+#pragma GCC unroll 8
+            for (int t = 0; t < T; t++) {
+                const int8_t* xg = q + (size_t)t * x.width + g * TG_GROUP;
+                const size_t i = at + (size_t)t * x.groups + g;
+                const f32x16 scale_x = f_set(x.scale[i]);
+                if constexpr (K::kHasHalves) {
+                    const int32_t first = x.half_sum[i], second = x.sum[i] - first;
+                    const i32x16 dot = i_add(i_mul(s.scale[0], half_dot<K>(without_bias<K>(first), v, xg)),
+                                             i_mul(s.scale[1], half_dot<K>(without_bias<K>(second), v + 4, xg + 16)));
+                    acc[t] = f_fma(f_mul(i_to_float(dot), scale_x), s.d, acc[t]);
+                    if constexpr (K::kHasMinimum) {
+                        const i32x16 below =
+                            i_add(i_mul(s.minimum[0], i_set(first)), i_mul(s.minimum[1], i_set(second)));
+                        acc[t] = f_fma(f_mul(i_to_float(below), scale_x), s.m, acc[t]);
+                    }
+                } else {
+                    const i32x16 dot =
+                        i_add(half_dot<K>(without_bias<K>(x.sum[i]), v, xg), half_dot<K>(i_set(0), v + 4, xg + 16));
+                    acc[t] = f_fma(f_mul(i_to_float(dot), scale_x), s.d, acc[t]);
+                    if constexpr (K::kHasMinimum) acc[t] = f_fma(s.m, f_set(x.scaled_sum[i]), acc[t]);
+                }
             }
-            const f32x16 s = f_mul(i_to_float(i_add(a, b)), f_set(x.scale[at + (size_t)t * groups + g]));
-            acc[t] = f_fma(s, d, acc[t]);
-            if (kKind == TG_Q4M) acc[t] = f_fma(m, f_set(x.scaled_sum[at + (size_t)t * groups + g]), acc[t]);
         }
     }
 }
 
-// The weights of columns 4j+b (and 16+4j+b for nibbles) of a group, as floats: what the file's dequantised form would
-// be.
-template <int kKind>
-inline f32x16 column(const uint8_t* w, int c) {
-    if (kKind == TG_F32) return f_load((const float*)w + c * 16);
-    const f32x16 d = f_load_half((const uint16_t*)w);
-    if (kKind == TG_Q8) {
-        i32x16 q = i_and(i_shift_right(i_load(w + 32 + c / 4 * 64), 8 * (c % 4)), i_set(255));
-        return f_mul(d, i_to_float(i_add(q, i_set(-128))));
+// The weights of one group as floats [32 columns][16 rows]: what the file's dequantised form would be.
+template <class K>
+inline void group_weights(const uint8_t* piece, int g, float (*w)[16]) {
+    i32x16 v[8];
+    Scales s;
+    K::codes(piece, g, v);
+    K::scales(piece, g, s);
+    for (int h = 0; h < 2; h++) {
+        f32x16 d = s.d, m = s.m;
+        if constexpr (K::kHasHalves) {
+            d = f_mul(d, i_to_float(s.scale[h]));
+            if constexpr (K::kHasMinimum) m = f_mul(m, i_to_float(s.minimum[h]));
+        }
+        for (int c = 16 * h; c < 16 * h + 16; c++) {
+            const i32x16 q = i_sub(i_and(i_shift_right(v[c / 4], c % 4 * 8), i_set(255)), i_set(K::kBias));
+            f32x16 value = f_mul(d, i_to_float(q));
+            if constexpr (K::kHasMinimum) value = f_add(value, m);
+            f_store(w[c], value);
+        }
     }
-    const int half = c / 16, j = c % 16 / 4, b = c % 4;
-    i32x16 q = i_and(i_shift_right(i_load(w + (kKind == TG_Q4M ? 64 : 32) + j * 64), 8 * b + 4 * half), i_set(15));
-    if (kKind == TG_Q4) return f_mul(d, i_to_float(i_add(q, i_set(-8))));
-    return f_add(f_mul(d, i_to_float(q)), f_load_half((const uint16_t*)w + 16));
 }
 
 // float activations (float weights always; every kind in the exact mode): the same chain, one column at a time.
-template <int kKind, int T>
+template <class K, int T>
 inline void tile_float(const uint8_t* w, int cols, const tg_rows& x, int row, f32x16* acc) {
-    constexpr int kStep = kKind == TG_F32 ? 1 : TG_GROUP;
-    constexpr size_t kBytes = kKind == TG_F32 ? 64 : group_bytes(kKind);
     const float* data = x.data + (size_t)row * x.width;
-    for (int g = 0; g < cols; g += kStep, w += kBytes) {
-        for (int c = 0; c < kStep; c++) {
-            const f32x16 v = column<kKind>(w, c);
-            for (int t = 0; t < T; t++) acc[t] = f_fma(v, f_set(data[(size_t)t * x.width + g + c]), acc[t]);
+    if constexpr (K::kIsFloat) {
+        for (int c = 0; c < cols; c++, w += K::kBytes) {
+            if (T == 1) prefetch(w + 2048, K::kBytes);
+            const f32x16 v = K::column(w);
+#pragma GCC unroll 8
+            for (int t = 0; t < T; t++) acc[t] = f_fma(v, f_set(data[(size_t)t * x.width + c]), acc[t]);
+        }
+    } else {
+        float v[TG_GROUP][16];
+        for (int g = 0; g < cols / TG_GROUP; g++) {
+            group_weights<K>(w + g * TG_GROUP / K::kColumns * (size_t)K::kBytes, g % (K::kColumns / TG_GROUP), v);
+            for (int c = 0; c < TG_GROUP; c++)
+                for (int t = 0; t < T; t++)
+                    acc[t] = f_fma(f_load(v[c]), f_set(data[(size_t)t * x.width + g * TG_GROUP + c]), acc[t]);
         }
     }
 }
 
-template <int kKind, int T>
-inline void panel_times_rows(const tg_linear_job* job, const tg_matrix& m, int panel, int row) {
-    const uint8_t* w = m.data + (size_t)panel * m.panel_bytes;
+template <class K, int T>
+inline void panel_times_rows(const tg_linear_job* job, const tg_matrix* m, int panel, int row) {
+    const uint8_t* w = m->data + (size_t)panel * m->panel_bytes;
     f32x16 acc[T];
     for (int t = 0; t < T; t++) acc[t] = f_set(0.0f);
-    if constexpr (kKind == TG_F32) {
-        tile_float<kKind, T>(w, m.cols, job->x, row, acc);
+    if constexpr (K::kIsFloat) {
+        tile_float<K, T>(w, m->cols, job->x, row, acc);
     } else {
         if (job->exact)
-            tile_float<kKind, T>(w, m.cols, job->x, row, acc);
+            tile_float<K, T>(w, m->cols, job->x, row, acc);
         else
-            tile_int8<kKind, T>(w, job->x, row, acc);
+            tile_int8<K, T>(w, job->x, row, acc);
     }
-    const int num = m.rows - panel * 16 < 16 ? m.rows - panel * 16 : 16;
+    const int num = m->rows - panel * 16 < 16 ? m->rows - panel * 16 : 16;
     for (int t = 0; t < T; t++) {
-        float* out = job->out + (size_t)(row + t) * job->out_width + m.out_offset + panel * 16;
+        float* out = job->out + (size_t)(row + t) * job->out_width + m->out_offset + panel * 16;
+        if (m->bias) acc[t] = f_add(acc[t], f_load(m->bias + panel * 16));
         if (num == 16) {
             f_store(out, job->add ? f_add(f_load(out), acc[t]) : acc[t]);
         } else {
@@ -135,13 +155,35 @@ inline void panel_times_rows(const tg_linear_job* job, const tg_matrix& m, int p
     }
 }
 
-template <int kKind>
-inline void panels_times_rows(const tg_linear_job* job, const tg_matrix& m, int panel, int end, int row, int row_end) {
-    for (; panel < end; panel++) {
+template <class K>
+void panels_times_rows(const tg_linear_job* job, const tg_matrix* m, int panel, int panel_end, int row, int row_end) {
+    for (; panel < panel_end; panel++) {
         int r = row;
-        for (; r + kTile <= row_end; r += kTile) panel_times_rows<kKind, kTile>(job, m, panel, r);
-        if (r + kTile / 2 <= row_end) panel_times_rows<kKind, kTile / 2>(job, m, panel, r), r += kTile / 2;
-        for (; r < row_end; r++) panel_times_rows<kKind, 1>(job, m, panel, r);
+        for (; r + kTile <= row_end; r += kTile) panel_times_rows<K, kTile>(job, m, panel, r);
+        if (r + kTile / 2 <= row_end) panel_times_rows<K, kTile / 2>(job, m, panel, r), r += kTile / 2;
+        for (; r < row_end; r++) panel_times_rows<K, 1>(job, m, panel, r);
+    }
+}
+
+// One row of the file, `num_blocks` blocks, into its lane of a panel that holds zeros.
+template <class K>
+void pack(const uint8_t* row, int num_blocks, uint8_t* panel, int lane) {
+    for (int i = 0; i < num_blocks; i++) K::pack(row + (size_t)i * K::kFileBytes, panel + (size_t)i * K::kBytes, lane);
+}
+
+// One row of a matrix, dequantised: the embedding of token `id`, read from the panels that the head multiplies with.
+template <class K>
+void embed(const tg_matrix* m, int id, float* out) {
+    const uint8_t* w = m->data + (size_t)(id / 16) * m->panel_bytes;
+    if constexpr (K::kIsFloat) {
+        float v[16];
+        for (int c = 0; c < m->cols; c++, w += K::kBytes) f_store(v, K::column(w)), out[c] = v[id % 16];
+    } else {
+        float v[TG_GROUP][16];
+        for (int g = 0; g < m->cols / TG_GROUP; g++) {
+            group_weights<K>(w + g * TG_GROUP / K::kColumns * (size_t)K::kBytes, g % (K::kColumns / TG_GROUP), v);
+            for (int c = 0; c < TG_GROUP; c++) out[g * TG_GROUP + c] = v[c][id % 16];
+        }
     }
 }
 
@@ -154,16 +196,7 @@ void linear(const tg_linear_job* job, int block) {
     const int end = panel + job->panels_per_block < panels ? panel + job->panels_per_block : panels;
     const int row = row_block * job->rows_per_block;
     const int row_end = row + job->rows_per_block < job->num_rows ? row + job->rows_per_block : job->num_rows;
-    switch (m.kind) {
-        case TG_F32:
-            return panels_times_rows<TG_F32>(job, m, panel, end, row, row_end);
-        case TG_Q4:
-            return panels_times_rows<TG_Q4>(job, m, panel, end, row, row_end);
-        case TG_Q4M:
-            return panels_times_rows<TG_Q4M>(job, m, panel, end, row, row_end);
-        case TG_Q8:
-            return panels_times_rows<TG_Q8>(job, m, panel, end, row, row_end);
-    }
+    m.kind->linear(job, &m, panel, end, row, row_end);
 }
 
 // One row to int8, by groups of 32: scale = max|x| / 127, q = x / scale to nearest, ties to even; a group of zeros
@@ -176,45 +209,19 @@ void quantise(const tg_rows* x, int row) {
     for (int g = 0; g < x->groups; g++, data += TG_GROUP, q += TG_GROUP) {
         const f32x16 a = f_load(data), b = f_load(data + 16);
         const float scale = f_largest(f_max(f_abs(a), f_abs(b))) / 127.0f;
-        int32_t sum = 0;
+        int32_t first = 0, second = 0;
         if (scale > 0.0f) {
             const f32x16 most = f_set(127.0f), least = f_set(-127.0f);
             i_store_int8(q, f_to_int(f_min(f_max(f_div(a, f_set(scale)), least), most)));
             i_store_int8(q + 16, f_to_int(f_min(f_max(f_div(b, f_set(scale)), least), most)));
-            for (int i = 0; i < TG_GROUP; i++) sum += q[i];
+            for (int i = 0; i < 16; i++) first += q[i], second += q[i + 16];
         } else {
             memset(q, 0, TG_GROUP);
         }
         x->scale[at + g] = scale;
-        x->sum[at + g] = sum;
-        x->scaled_sum[at + g] = scale * (float)sum;
-    }
-}
-
-// One row of a matrix, dequantised: the embedding of token `id`, read from the panels that the head multiplies with.
-template <int kKind>
-inline void matrix_row(const tg_matrix* m, int id, float* out) {
-    constexpr int kStep = kKind == TG_F32 ? 1 : TG_GROUP;
-    constexpr size_t kBytes = kKind == TG_F32 ? 64 : group_bytes(kKind);
-    const uint8_t* w = m->data + (size_t)(id / 16) * m->panel_bytes;
-    for (int g = 0; g < m->cols; g += kStep, w += kBytes) {
-        for (int c = 0; c < kStep; c++) {
-            float v[16];
-            f_store(v, column<kKind>(w, c));
-            out[g + c] = v[id % 16];
-        }
-    }
-}
-void embed(const tg_matrix* m, int id, float* out) {
-    switch (m->kind) {
-        case TG_F32:
-            return matrix_row<TG_F32>(m, id, out);
-        case TG_Q4:
-            return matrix_row<TG_Q4>(m, id, out);
-        case TG_Q4M:
-            return matrix_row<TG_Q4M>(m, id, out);
-        case TG_Q8:
-            return matrix_row<TG_Q8>(m, id, out);
+        x->half_sum[at + g] = first;
+        x->sum[at + g] = first + second;
+        x->scaled_sum[at + g] = scale * (float)(first + second);
     }
 }
 

@@ -16,14 +16,27 @@ enum { TG_MAX_HEAD_DIM = 256 };
 enum { TG_PEAK_DOTS = 12 * 2048 };  // vectors of 64 multiply-adds in one block of int8_peak
 enum { TG_STRETCH = 4096 };         // logits summed in float lanes; sums of stretches are joined in double
 
-// Panel kinds. One row here, one in matmul.h (dot products, dequantised columns), one in pack.cpp.
-enum tg_kind { TG_F32 = 0, TG_Q4 = 1, TG_Q4M = 2, TG_Q8 = 3, TG_NUM_KINDS = 4 };
+struct tg_linear_job;
+struct tg_matrix;
+
+// A kind of panel: how 16 rows of a matrix lie side by side (panels/panel.h). `kinds.h` has the table.
+struct tg_kind {
+    const char* name;             // of the block type in the file
+    int32_t columns, file_bytes;  // values in a block of the file, and its bytes
+    int32_t piece_bytes;          // what 16 blocks, one from each row, become
+    int32_t is_float;             // multiplies float activations in every mode
+    void (*pack)(const uint8_t* row, int num_blocks, uint8_t* panel, int lane);  // one row of the file into its lane
+    void (*linear)(const tg_linear_job* job, const tg_matrix* m, int panel, int panel_end, int row, int row_end);
+    void (*embed)(const tg_matrix* m, int id, float* out);  // row `id`, as floats
+};
 
 // A matrix [rows, cols] as panels of 16 rows; `panel_bytes` from one panel to the next.
 struct tg_matrix {
     const uint8_t* data;
     size_t panel_bytes;
-    int32_t kind, rows, cols;
+    const float* bias;  // added to every output; [rows], filled up to whole panels, or nullptr
+    const tg_kind* kind;
+    int32_t rows, cols;
     int32_t out_offset;   // first output column this matrix writes
     int32_t first_block;  // first block of the job that belongs to it
 };
@@ -35,6 +48,7 @@ struct tg_rows {
     float* scale;       // [capacity, groups]      x ~= q * scale
     float* scaled_sum;  // [capacity, groups]      scale * sum(q), for formats with a minimum
     int32_t* sum;       // [capacity, groups]      sum(q), removes the bias of stored weights in int32
+    int32_t* half_sum;  // [capacity, groups]      of the first 16 columns, for formats with two scales a group
     int32_t width, groups;
 };
 
@@ -86,9 +100,10 @@ struct tg_survey {
 
 struct tg_ops {
     const char* name;
+    const tg_kind* kinds;
+    int32_t num_kinds;
     void (*quantise)(const tg_rows* x, int row);
     void (*linear)(const tg_linear_job* job, int block);
-    void (*embed)(const tg_matrix* matrix, int id, float* out);
     void (*rms_norm)(const float* x, const float* weight, float* out, int width, float eps, int add);
     void (*layer_norm)(const float* x, const float* weight, const float* bias, float* out, int width, float eps);
     void (*swiglu)(const float* gate_up, float* out, int width);

@@ -55,6 +55,10 @@ inline void f_store_half(uint16_t* p, f32x16 x) {
     _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(x.a, 0)),
         _mm_storeu_si128((__m128i*)(p + 8), _mm256_cvtps_ph(x.b, 0));
 }
+inline __m256 load_8_bfloats(const uint16_t* p) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16));
+}
+inline f32x16 f_load_bfloat(const uint16_t* p) { return {load_8_bfloats(p), load_8_bfloats(p + 8)}; }
 inline i32x16 i_set(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 inline i32x16 i_load(const void* p) {
     return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)p + 1)};
@@ -70,6 +74,11 @@ inline i32x16 i_shift_left(i32x16 x, int n) {
     return {_mm256_sll_epi32(x.a, c), _mm256_sll_epi32(x.b, c)};
 }
 inline i32x16 i_sub(i32x16 x, i32x16 y) { return {_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)}; }
+inline i32x16 i_mul(i32x16 x, i32x16 y) { return {_mm256_mullo_epi32(x.a, y.a), _mm256_mullo_epi32(x.b, y.b)}; }
+inline i32x16 i_lookup(const uint8_t* table, i32x16 x) {
+    __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)table));
+    return {_mm256_shuffle_epi8(t, x.a), _mm256_shuffle_epi8(t, x.b)};
+}
 inline f32x16 i_to_float(i32x16 x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
 inline i32x16 f_to_int(f32x16 x) { return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)}; }
 inline f32x16 f_power_of_two(i32x16 n) {

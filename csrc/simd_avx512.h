@@ -28,6 +28,9 @@ inline f32x16 f_keep_first(f32x16 a, int n, float rest) {  // lanes >= n become 
 inline int f_count_greater(f32x16 a, f32x16 b) { return __builtin_popcount(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ)); }
 inline f32x16 f_load_half(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }
 inline void f_store_half(uint16_t* p, f32x16 a) { _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph(a, 0)); }
+inline f32x16 f_load_bfloat(const uint16_t* p) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16));
+}
 inline i32x16 i_set(int32_t x) { return _mm512_set1_epi32(x); }
 inline i32x16 i_load(const void* p) { return _mm512_loadu_si512(p); }
 inline i32x16 i_add(i32x16 a, i32x16 b) { return _mm512_add_epi32(a, b); }
@@ -35,6 +38,10 @@ inline i32x16 i_and(i32x16 a, i32x16 b) { return _mm512_and_si512(a, b); }
 inline i32x16 i_shift_right(i32x16 a, int n) { return _mm512_srl_epi32(a, _mm_cvtsi32_si128(n)); }
 inline i32x16 i_shift_left(i32x16 a, int n) { return _mm512_sll_epi32(a, _mm_cvtsi32_si128(n)); }
 inline i32x16 i_sub(i32x16 a, i32x16 b) { return _mm512_sub_epi32(a, b); }
+inline i32x16 i_mul(i32x16 a, i32x16 b) { return _mm512_mullo_epi32(a, b); }
+inline i32x16 i_lookup(const uint8_t* table, i32x16 a) {
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)table)), a);
+}
 inline f32x16 i_to_float(i32x16 a) { return _mm512_cvtepi32_ps(a); }
 inline i32x16 f_to_int(f32x16 a) { return _mm512_cvtps_epi32(a); }
 inline f32x16 f_power_of_two(i32x16 n) {  // 2^n for -126 <= n <= 127

@@ -19,6 +19,10 @@ inline float32x4_t larger(float32x4_t x, float32x4_t y) { return pick(vcgtq_f32(
 inline float32x4_t smaller(float32x4_t x, float32x4_t y) { return pick(vcltq_f32(x, y), x, y); }
 inline float32x4_t load_half(const uint16_t* p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
 inline void store_half(uint16_t* p, float32x4_t x) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(x))); }
+inline float32x4_t load_bfloat(const uint16_t* p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
+inline int32x4_t look_up(uint8x16_t table, int32x4_t x) {
+    return vreinterpretq_s32_u8(vqtbl1q_u8(table, vreinterpretq_u8_s32(x)));
+}
 inline int32x4_t load_bytes(const uint8_t* p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
 // vcvtnq_s32_f32 saturates and makes NaN 0; both are INT32_MIN here.
 inline int32x4_t to_int(float32x4_t x) {
@@ -87,6 +91,9 @@ inline f32x16 f_load_half(const uint16_t* p) {
 inline void f_store_half(uint16_t* p, f32x16 x) {
     store_half(p, x.a), store_half(p + 4, x.b), store_half(p + 8, x.c), store_half(p + 12, x.d);
 }
+inline f32x16 f_load_bfloat(const uint16_t* p) {
+    return {load_bfloat(p), load_bfloat(p + 4), load_bfloat(p + 8), load_bfloat(p + 12)};
+}
 inline i32x16 i_set(int32_t x) {
     const int32x4_t v = vdupq_n_s32(x);
     return {v, v, v, v};
@@ -109,6 +116,13 @@ inline i32x16 i_shift_right(i32x16 x, int n) {
 }
 inline i32x16 i_shift_left(i32x16 x, int n) {
     return {shift_left(x.a, n), shift_left(x.b, n), shift_left(x.c, n), shift_left(x.d, n)};
+}
+inline i32x16 i_mul(i32x16 x, i32x16 y) {
+    return {vmulq_s32(x.a, y.a), vmulq_s32(x.b, y.b), vmulq_s32(x.c, y.c), vmulq_s32(x.d, y.d)};
+}
+inline i32x16 i_lookup(const uint8_t* table, i32x16 x) {
+    const uint8x16_t t = vld1q_u8(table);
+    return {look_up(t, x.a), look_up(t, x.b), look_up(t, x.c), look_up(t, x.d)};
 }
 inline f32x16 i_to_float(i32x16 x) {
     return {vcvtq_f32_s32(x.a), vcvtq_f32_s32(x.b), vcvtq_f32_s32(x.c), vcvtq_f32_s32(x.d)};

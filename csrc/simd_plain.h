@@ -110,6 +110,14 @@ inline f32x16 f_load_half(const uint16_t* p) {
     return r;
 }
 inline void f_store_half(uint16_t* p, f32x16 a) { TG_EACH p[l] = float_to_half(a.v[l]); }
+inline f32x16 f_load_bfloat(const uint16_t* p) {  // the upper halves of floats
+    f32x16 r;
+    TG_EACH {
+        uint32_t bits = (uint32_t)p[l] << 16;
+        memcpy(&r.v[l], &bits, 4);
+    }
+    return r;
+}
 inline i32x16 i_set(int32_t x) {
     i32x16 r;
     TG_EACH r.v[l] = x;
@@ -139,6 +147,18 @@ inline i32x16 i_shift_left(i32x16 a, int n) {
 inline i32x16 i_sub(i32x16 a, i32x16 b) {
     TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] - (uint32_t)b.v[l]);
     return a;
+}
+inline i32x16 i_mul(i32x16 a, i32x16 b) {
+    TG_EACH a.v[l] *= b.v[l];
+    return a;
+}
+inline i32x16 i_lookup(const uint8_t* table, i32x16 a) {  // every byte, 0..15, becomes the table's byte of that number
+    i32x16 r;
+    uint8_t bytes[64];
+    memcpy(bytes, a.v, 64);
+    for (int i = 0; i < 64; i++) bytes[i] = table[bytes[i] & 15];
+    memcpy(r.v, bytes, 64);
+    return r;
 }
 inline f32x16 i_to_float(i32x16 a) {
     f32x16 r;

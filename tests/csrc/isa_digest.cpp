@@ -1,27 +1,25 @@
 // Every kernel of every instruction set that can run here, on the same drawn numbers: one line `set kernel digest`
 // each. Wherever this program runs, a kernel's digest is the same (tests/kernels/test_same_digests.py).
 //
-// A new panel kind is a row of kFormats, a new kernel a function and a row of kCases.
+// A new panel kind comes in by itself (csrc/panels/kinds.h); a new kernel is a function and a row of kCases.
 #include <cstdio>
 
 #include "../../csrc/cpu.h"
-#include "../../csrc/pack.h"
 #include "draw.h"
 
 namespace {
 
-const char* const kFormats[] = {"F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0"};
-
 struct Rows {  // activations [n, width]
     std::vector<float> data, scale, scaled_sum;
     std::vector<int8_t> q;
-    std::vector<int32_t> sum;
+    std::vector<int32_t> sum, half_sum;
     tg_rows view{};
     Rows(const tg_ops& ops, std::vector<float> numbers, int n, int width) : data(std::move(numbers)) {
         const int groups = width / TG_GROUP;
         q.resize(data.size());
-        scale.resize((size_t)n * groups), scaled_sum.resize(scale.size()), sum.resize(scale.size());
-        view.data = data.data(), view.q = q.data(), view.sum = sum.data();
+        scale.resize((size_t)n * groups), scaled_sum.resize(scale.size()), sum.resize(scale.size()),
+            half_sum.resize(scale.size());
+        view.data = data.data(), view.q = q.data(), view.sum = sum.data(), view.half_sum = half_sum.data();
         view.scale = scale.data(), view.scaled_sum = scaled_sum.data();
         view.width = width, view.groups = groups;
         for (int i = 0; i < n; i++) ops.quantise(&view, i);
@@ -31,20 +29,22 @@ struct Rows {  // activations [n, width]
 struct Weights {
     std::vector<uint8_t> panels;
     tg_matrix matrix{};
-    Weights(const char* name, Draw& draw, int fill, int rows, int cols) {
-        const auto& format = *tokenglass::find_format(name);
-        std::vector<uint8_t> file((size_t)rows * cols / format.values * format.bytes);
-        for (size_t i = 0; i < file.size(); i++) file[i] = byte(draw, fill, (int)(i % format.bytes), format.bytes);
-        const size_t bytes = tokenglass::panel_bytes(format.kind, cols);
-        const int num = (rows + TG_LANES - 1) / TG_LANES;
-        panels.resize(bytes * num);
-        for (int p = 0; p < num; p++)
-            tokenglass::pack_panel(format, file.data(), rows, cols, nullptr, p, panels.data() + p * bytes);
-        matrix.data = panels.data(), matrix.panel_bytes = bytes;
-        matrix.kind = format.kind, matrix.rows = rows, matrix.cols = cols;
+    std::vector<float> bias;
+    Weights(const tg_kind& kind, Draw& draw, int fill, int rows, int cols) {
+        const int blocks = cols / kind.columns, size = kind.file_bytes, num = (rows + TG_LANES - 1) / TG_LANES;
+        matrix.panel_bytes = (size_t)blocks * kind.piece_bytes;
+        panels.resize(matrix.panel_bytes * num);
+        std::vector<uint8_t> row((size_t)blocks * size);
+        for (int r = 0; r < rows; r++) {
+            for (size_t i = 0; i < row.size(); i++) row[i] = byte(draw, fill, (int)(i % size), size);
+            kind.pack(row.data(), blocks, panels.data() + r / TG_LANES * matrix.panel_bytes, r % TG_LANES);
+        }
+        bias = draw.numbers((size_t)num * TG_LANES, kPlain);
+        matrix.data = panels.data(), matrix.kind = &kind, matrix.rows = rows, matrix.cols = cols;
+        if (fill > 1) matrix.bias = bias.data();
     }
     static constexpr int kFills = 5;
-    static int cols_of(const char* name) { return tokenglass::find_format(name)->values > 32 ? 512 : 96; }
+    static int cols_of(const tg_kind& kind) { return kind.columns > 32 ? 512 : 96; }
 
   private:
     // A byte of a block: any; any that keeps floats and half floats below 2; or the smallest, the middle, the largest
@@ -62,15 +62,16 @@ void quantise(const tg_ops& ops, Draw& draw, Digest& digest) {
     for (Flavour flavour : kFlavours) {
         for (int width : {32, 96, 2048}) {
             const Rows rows(ops, draw.numbers(3 * (size_t)width, flavour), 3, width);
-            digest.add(rows.q), digest.add(rows.scale), digest.add(rows.sum), digest.add(rows.scaled_sum);
+            digest.add(rows.q), digest.add(rows.scale), digest.add(rows.sum), digest.add(rows.half_sum),
+                digest.add(rows.scaled_sum);
         }
     }
 }
 
-void linear(const tg_ops& ops, Draw& draw, Digest& digest, const char* format) {
-    const int cols = Weights::cols_of(format), height = 40, width = 2 * height + 3;
+void linear(const tg_ops& ops, Draw& draw, Digest& digest, const tg_kind& kind) {
+    const int cols = Weights::cols_of(kind), height = 40, width = 2 * height + 3;
     for (int fill = 0; fill < Weights::kFills; fill++) {
-        Weights a(format, draw, fill, height, cols), b(format, draw, fill, height, cols);
+        Weights a(kind, draw, fill, height, cols), b(kind, draw, fill, height, cols);
         b.matrix.out_offset = height + 3, b.matrix.first_block = 2;  // two blocks of two panels, the last one ragged
         const tg_matrix matrices[] = {a.matrix, b.matrix};
         for (int n : {1, 2, 3, 5, 8, 13, 16}) {
@@ -91,12 +92,12 @@ void linear(const tg_ops& ops, Draw& draw, Digest& digest, const char* format) {
     }
 }
 
-void embed(const tg_ops& ops, Draw& draw, Digest& digest, const char* format) {
-    const int cols = Weights::cols_of(format);
+void embed(const tg_ops&, Draw& draw, Digest& digest, const tg_kind& kind) {
+    const int cols = Weights::cols_of(kind);
     std::vector<float> out(cols);
     for (int fill = 0; fill < Weights::kFills; fill++) {
-        const Weights weights(format, draw, fill, 40, cols);
-        for (int id = 0; id < 40; id++) ops.embed(&weights.matrix, id, out.data()), digest.add(out);
+        const Weights weights(kind, draw, fill, 40, cols);
+        for (int id = 0; id < 40; id++) kind.embed(&weights.matrix, id, out.data()), digest.add(out);
     }
 }
 
@@ -233,24 +234,26 @@ const struct {
 };
 const struct {
     const char* name;
-    void (*run)(const tg_ops&, Draw&, Digest&, const char* format);
-} kFormatCases[] = {{"linear:", linear}, {"embed:", embed}};
+    void (*run)(const tg_ops&, Draw&, Digest&, const tg_kind&);
+} kKindCases[] = {{"linear", linear}, {"embed", embed}};
 
-template <class... Format>
-void print(const tg_ops& ops, const char* name, void (*run)(const tg_ops&, Draw&, Digest&, Format...),
-           const char* format, Format... argument) {
+template <class Run>
+void print(const tg_ops& ops, const char* name, const char* kind, Run run) {
     Draw draw(1);
     Digest digest;
-    run(ops, draw, digest, argument...);
-    printf("%s %s%s %016llx\n", ops.name, name, format, (unsigned long long)digest.value);
+    run(draw, digest);
+    printf("%s %s%s%s %016llx\n", ops.name, name, *kind ? ":" : "", kind, (unsigned long long)digest.value);
 }
 
 }  // namespace
 
 int main() {
     for (const tg_ops* ops : tokenglass::runnable_isas()) {
-        for (const auto& c : kCases) print(*ops, c.name, c.run, "");
-        for (const auto& c : kFormatCases)
-            for (const char* format : kFormats) print<const char*>(*ops, c.name, c.run, format, format);
+        for (const auto& c : kCases) print(*ops, c.name, "", [&](auto&... rest) { c.run(*ops, rest...); });
+        for (const auto& c : kKindCases)
+            for (int i = 0; i < ops->num_kinds; i++) {
+                const tg_kind& kind = ops->kinds[i];
+                print(*ops, c.name, kind.name, [&](auto&... rest) { c.run(*ops, rest..., kind); });
+            }
     }
 }

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.tiny_gguf import random_blocks
+from tests.support.tiny_gguf import SCALE_OFFSETS, random_blocks
 from tokenglass.formats.blocks import BLOCK_TYPES, BlockType, dequantize
 
 SUPPORTED = [block_type for block_type in BlockType if block_type.is_supported]
@@ -37,7 +37,9 @@ def test_the_table_of_types_agrees_with_the_gguf_package() -> None:
 
 def test_the_promised_types_are_supported() -> None:
     names = {block_type.name for block_type in SUPPORTED}
-    assert names == {"F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"}
+    assert names == {"F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"} | {
+        *("IQ4_NL", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")
+    }
 
 
 @pytest.mark.parametrize("block_type", SUPPORTED, ids=lambda block_type: block_type.name)
@@ -55,12 +57,8 @@ def test_edge_scales_unpack_to_the_bits_of_the_gguf_package(block_type: BlockTyp
     """Zero, negative zero, the smallest and the largest fp16, in both places where a type has two."""
     blocks = random_blocks(block_type.name, len(FP16_EDGES) ** 2, np.random.default_rng(0))
     first, second = (grid.reshape(-1, 1).view(np.uint8) for grid in np.meshgrid(FP16_EDGES, FP16_EDGES))
-    if block_type is BlockType.Q6_K:
-        blocks[:, 208:210] = first
-    else:
-        blocks[:, 0:2] = first
-        if block_type in (BlockType.Q4_1, BlockType.Q5_1, BlockType.Q4_K, BlockType.Q5_K):
-            blocks[:, 2:4] = second
+    for byte, edges in zip(SCALE_OFFSETS[block_type.name], (first, second), strict=False):
+        blocks[:, byte : byte + 2] = edges
     shape = (len(blocks), block_type.block_len)
     assert_same_bits(dequantize(block_type, blocks.reshape(-1), shape), oracle(block_type, blocks))
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.support.tiny_gguf import SCALE_OFFSETS
+from tokenglass.formats.blocks import BlockType
 from tokenglass.kernels import _native, reference
 
 Ops = Any  # _native or reference
@@ -18,8 +20,14 @@ F32 = NDArray[np.float32]
 
 ISAS = _native.runnable_isas()
 FLOATS = ["F32", "F16", "BF16"]
-BLOCKS = {"Q4_0": 18, "Q4_1": 20, "Q8_0": 34}  # bytes for 32 columns
+BLOCKS = {name: (BlockType[name].block_len, BlockType[name].block_bytes) for name in SCALE_OFFSETS}
 FORMATS = [*FLOATS, *BLOCKS]
+
+
+def columns_for(format: str, cols: int) -> int:
+    """The next number of columns that this type can have."""
+    block = BLOCKS[format][0] if format in BLOCKS else 1
+    return -(-cols // block) * block
 
 
 def twin() -> tuple[Ops, Any]:
@@ -55,25 +63,21 @@ def raw_weights(
     that are float16 subnormals); `zero` (all bytes 0).
     """
     if kind == "zero":
-        count = (
-            rows * cols * {"F32": 4}.get(format, 2)
-            if format in FLOATS
-            else rows * cols // 32 * BLOCKS[format]
-        )
-        return np.zeros(count, np.uint8)
+        return np.zeros(BlockType[format].num_bytes((rows, cols)), np.uint8)
     if format in FLOATS:
         size = {"normal": 1.0, "extreme": 1e4, "tiny": 1e-6}[kind]
         values = (rng.standard_normal((rows, cols)) * size).astype(np.float32)
         if format == "BF16":
             return (values.view(np.uint32) >> 16).astype("<u2").view(np.uint8).reshape(-1)
         return values.astype("<f4" if format == "F32" else "<f2").view(np.uint8).reshape(-1)
-    block = rng.integers(0, 256, (rows, cols // 32, BLOCKS[format]), dtype=np.uint8)
+    num_blocks = cols // BLOCKS[format][0]
+    block = rng.integers(0, 256, (rows, num_blocks, BLOCKS[format][1]), dtype=np.uint8)
     if kind == "extreme":
-        ends = [0x80, 0x7F] if format == "Q8_0" else [0x00, 0xFF, 0x0F, 0xF0]
+        ends = [0x80, 0x7F] if format in ("Q8_0", "Q6_K") else [0x00, 0xFF, 0x0F, 0xF0]
         block = rng.choice(np.array(ends, np.uint8), block.shape)
     size = 3e-7 if kind == "tiny" else 0.02
-    for byte in (0, 2) if format == "Q4_1" else (0,):
-        scales = rng.standard_normal((rows, cols // 32, 1)) * size
+    for byte in SCALE_OFFSETS[format]:
+        scales = rng.standard_normal((rows, num_blocks, 1)) * size
         block[..., byte : byte + 2] = scales.astype("<f2").view(np.uint8)
     return block.reshape(-1)
 

@@ -14,6 +14,7 @@ from tests.kernels.support import (
     Ops,
     activations,
     assert_same_bits,
+    columns_for,
     filled,
     native,
     raw_weights,
@@ -21,9 +22,9 @@ from tests.kernels.support import (
 )
 
 
-def product(ops: Ops, cpu: Any, format: str, *pair: Any) -> Any:
-    raw = raw_weights(np.random.default_rng(0), format, 37, 64)
-    return ops.Linear(cpu, [ops.Matrix(cpu, format, raw, 37, 64)], False, True, *pair)
+def product(ops: Ops, cpu: Any, format: str, cols: int, *pair: Any) -> Any:
+    raw = raw_weights(np.random.default_rng(0), format, 37, cols)
+    return ops.Linear(cpu, [ops.Matrix(cpu, format, raw, 37, cols)], False, True, *pair)
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -31,13 +32,14 @@ def product(ops: Ops, cpu: Any, format: str, *pair: Any) -> Any:
 @pytest.mark.parametrize("format", FORMATS)
 def test_operation_before_a_product(format: str, first: str, isa: str) -> None:
     rng = np.random.default_rng(1)
-    x = activations(rng, 65, 64 if first == "norm" else 128)
+    cols = columns_for(format, 64)
+    x = activations(rng, 65, cols if first == "norm" else 2 * cols)
     results: list[F32] = []
     for ops, cpu in (native(isa, 3), twin()):
-        before = ops.RMSNorm(cpu, np.linspace(-1, 2, 64, dtype=np.float32), 1e-5)
+        before = ops.RMSNorm(cpu, np.linspace(-1, 2, cols, dtype=np.float32), 1e-5)
         before = before if first == "norm" else ops.SwiGLU(cpu)
-        scratch, between = ops.Rows(65, 64, True), ops.Rows(65, 64, True)
-        together, alone = product(ops, cpu, format, before, scratch), product(ops, cpu, format)
+        scratch, between = ops.Rows(65, cols, True), ops.Rows(65, cols, True)
+        together, alone = product(ops, cpu, format, cols, before, scratch), product(ops, cpu, format, cols)
         for num_rows in (1, 7, 8, 65, 2):  # fewer rows after more: nothing of the last step may be left
             rows = filled(ops, x[:num_rows])
             outs = [filled(ops, np.ones((num_rows, 37), np.float32)) for _ in range(2)]

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.support import (
-    BLOCKS,
     F32,
     FLOATS,
     FORMATS,
@@ -21,12 +20,14 @@ from tests.kernels.support import (
     Ops,
     activations,
     assert_same_bits,
+    columns_for,
     filled,
     int32,
     native,
     raw_weights,
     twin,
 )
+from tokenglass.formats.blocks import BlockType, dequantize
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,12 @@ class Product:
     weights: str = "normal"
     x: str = "normal"
     seed: int = 0
+    bias: bool = False
+
+    def __post_init__(self) -> None:
+        """`cols` is rounded up to what the types can have."""
+        for format, _ in self.matrices:
+            object.__setattr__(self, "cols", columns_for(format, self.cols))
 
     def inputs(self) -> tuple[F32, F32]:
         """x, and what `out` holds before."""
@@ -50,17 +57,12 @@ class Product:
 
     def bind(self, ops: Ops, cpu: Any) -> Any:
         rng = np.random.default_rng(self.seed + 1)
-        return ops.Linear(
-            cpu,
-            [
-                ops.Matrix(
-                    cpu, format, raw_weights(rng, format, rows, self.cols, self.weights), rows, self.cols
-                )
-                for format, rows in self.matrices
-            ],
-            self.exact,
-            self.add,
-        )
+        matrices = []
+        for format, rows in self.matrices:
+            raw = raw_weights(rng, format, rows, self.cols, self.weights)
+            bias = activations(rng, 1, rows)[0] if self.bias else None
+            matrices.append(ops.Matrix(cpu, format, raw, rows, self.cols, None, bias))
+        return ops.Linear(cpu, matrices, self.exact, self.add)
 
     def run(self, ops: Ops, cpu: Any, rows: slice | Sequence[int] = slice(None)) -> F32:
         """The product of these rows of x alone."""
@@ -116,8 +118,15 @@ def test_float_columns_need_not_be_a_multiple_of_32(cols: int, isa: str) -> None
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("exact", [False, True])
 def test_matrices_of_different_kinds_share_one_product(exact: bool, isa: str) -> None:
-    matrices = (("Q4_1", 48), ("F32", 5), ("Q8_0", 33), ("Q4_0", 17), ("BF16", 16), ("F16", 1))
+    matrices = tuple((format, 5 + 11 * i) for i, format in enumerate(FORMATS))
     check(Product(matrices, cols=64, num_rows=9, exact=exact), isa, num_threads=3)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_a_bias_is_added_to_what_the_chain_gives(isa: str) -> None:
+    for format in FORMATS:
+        for add in (False, True):
+            check(Product(((format, 37), ("Q8_0", 16)), cols=64, num_rows=11, add=add, bias=True), isa)
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -200,15 +209,16 @@ def test_halves_round_to_even() -> None:
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("format", FORMATS)
 def test_order_moves_the_rows_of_a_matrix(format: str, isa: str) -> None:
-    rows, cols = 37, 64
+    rows, cols = 37, columns_for(format, 64)
     rng = np.random.default_rng(1)
     raw, order = raw_weights(rng, format, rows, cols), rng.permutation(rows).astype(np.int32)
+    bias = activations(rng, 1, rows)[0]
     x = activations(rng, 3, cols)
     results = []
     for ops, cpu in (native(isa), twin()):
         for matrix in (
-            ops.Matrix(cpu, format, raw, rows, cols),
-            ops.Matrix(cpu, format, raw, rows, cols, order),
+            ops.Matrix(cpu, format, raw, rows, cols, None, bias),
+            ops.Matrix(cpu, format, raw, rows, cols, order, bias),
         ):
             out = ops.Rows(3, rows)
             ops.Linear(cpu, [matrix])(filled(ops, x, quantised=True), out)
@@ -221,7 +231,7 @@ def test_order_moves_the_rows_of_a_matrix(format: str, isa: str) -> None:
 @pytest.mark.parametrize("kind", ["normal", "extreme", "tiny", "zero"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_embedding_is_a_dequantised_row(format: str, kind: str, isa: str) -> None:
-    rows, cols = 37, 96
+    rows, cols = 37, columns_for(format, 96)
     raw = raw_weights(np.random.default_rng(2), format, rows, cols, kind)
     ids = np.concatenate([np.arange(rows), [0, 0, 36]]).astype(np.int32)
     results = []
@@ -231,15 +241,16 @@ def test_embedding_is_a_dequantised_row(format: str, kind: str, isa: str) -> Non
         ops.Embedding(cpu, ops.Matrix(cpu, format, raw, rows, cols))(batch, out)
         results.append(out.numpy().copy())
     assert_same_bits(*results)
+    block_type = BlockType[format]
+    assert_same_bits(results[0], dequantize(block_type, raw, (rows, cols))[ids])
 
 
 def test_bytes_of_weights_are_those_of_the_file() -> None:
-    """A panel is no bigger than its blocks; rows are filled up to 16, half floats are widened."""
-    for format, block_bytes in BLOCKS.items():
+    """A panel is no bigger than its blocks; rows are filled up to 16."""
+    for format in FORMATS:
         product = Product(((format, 32), (format, 17)), cols=64, num_rows=1)
         for ops, cpu in (native(ISAS[0]), twin()):
-            assert product.bind(ops, cpu).num_bytes == (32 + 32) * 2 * block_bytes
-    assert Product((("F16", 16),), cols=5, num_rows=1).bind(*native(ISAS[0])).num_bytes == 16 * 5 * 4
+            assert product.bind(ops, cpu).num_bytes == BlockType[format].num_bytes((32 + 32, product.cols))
 
 
 products = st.builds(
@@ -254,6 +265,7 @@ products = st.builds(
     weights=st.sampled_from(["normal", "extreme", "tiny"]),
     x=st.sampled_from(["normal", "extreme", "spike", "tiny", "ties"]),
     seed=st.integers(0, 1 << 30),
+    bias=st.booleans(),
 )
 
 

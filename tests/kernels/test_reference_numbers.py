@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.support import BLOCKS, FORMATS, raw_weights
-from tokenglass.kernels.reference_numbers import Blocks, fma, lane_sum, quantise, tree_sum, unpack
+from tokenglass.kernels.reference_blocks import Blocks, unpack
+from tokenglass.kernels.reference_numbers import fma, lane_sum, quantise, tree_sum
 
 numbers = st.floats(width=32, allow_nan=False, allow_infinity=False)
 short = st.builds(

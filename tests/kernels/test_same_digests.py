@@ -35,7 +35,7 @@ def digests_of(compiler: str, machine: str, folder: Path, emulator: str = "") ->
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(build, units.flags))
-    sources = [ROOT / "tests" / "csrc" / "isa_digest.cpp", CSRC / "cpu.cpp", CSRC / "pack.cpp"]
+    sources = [ROOT / "tests" / "csrc" / "isa_digest.cpp", CSRC / "cpu.cpp"]
     output_of(
         compiler,
         *COMMON,

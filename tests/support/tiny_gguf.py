@@ -136,7 +136,7 @@ def random_blocks(type_name: str, num_blocks: int, rng: np.random.Generator) -> 
             num_blocks, -1
         )
     raw = rng.integers(0, 256, (num_blocks, block_bytes), dtype=np.uint8)
-    for at in _SCALE_OFFSETS[type_name]:
+    for at in SCALE_OFFSETS[type_name]:
         raw[:, at : at + 2] = _scales(rng, num_blocks, 1).astype("<f2").view(np.uint8)
     return raw
 
@@ -146,7 +146,7 @@ def _scales(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
 
 
 # Where the fp16 scales stand in a block: d first and then the minimum, but at the end in Q2_K, Q3_K and Q6_K.
-_SCALE_OFFSETS: dict[str, tuple[int, ...]] = {
+SCALE_OFFSETS: dict[str, tuple[int, ...]] = {
     "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "IQ4_NL": (0,),
     "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,),
 }  # fmt: skip

@@ -70,7 +70,6 @@ ZH = {
     "token {n} has the unknown type {type}": "词元 {n} 的类型 {type} 未知",
     "byte token {n} is {value}, not <0xNN>": "字节词元 {n} 是 {value}，不是 <0xNN>",
     "is true, but there is no bos_token_id": "为真，却没有 bos_token_id",
-    "{n} tensors of type {type} run through {form}: {same} has no kernel yet": "{n} 个 {type} 类型的张量转成 {form} 运行：{same} 还没有自己的内核",
     # JSON, safetensors, folders
     "must be a JSON object": "要是一个 JSON 对象",
     "is nested too deeply": "嵌套得太深",

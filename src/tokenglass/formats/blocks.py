@@ -154,6 +154,40 @@ def _q8_0(blocks: Bytes) -> Floats:
     return _field(blocks[:, 2:], "i1") * _field(blocks[:, :2], "<f2")
 
 
+def _iq4_nl(blocks: Bytes) -> Floats:
+    """| d fp16 | 16 bytes of codes |   value = d * table[code]"""
+    table = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32)
+    return _field(blocks[:, :2], "<f2") * table[_nibbles(blocks[:, 2:])]
+
+
+def _q2_k(blocks: Bytes) -> Floats:
+    """| 16 bytes: scale low, minimum high | 64 bytes of codes | d fp16 | dmin fp16 |
+
+    16 groups of 16: value = (d * scale) * code - dmin * minimum. Each half of the block (128 values) has 32
+    bytes of codes: bits 2i and 2i + 1 belong to values 32i to 32i + 31.
+    """
+    d = _field(blocks[:, 80:82], "<f2") * (blocks[:, :16] & 15).astype(np.float32)  # [blocks, 16]
+    minimum = _field(blocks[:, 82:84], "<f2") * (blocks[:, :16] >> 4).astype(np.float32)
+    codes = _pairs_of_bits(blocks[:, 16:80])
+    return (d[:, :, None] * codes.astype(np.float32) - minimum[:, :, None]).reshape(-1, 256)
+
+
+def _q3_k(blocks: Bytes) -> Floats:
+    """| 32 bytes: bit 2 of each code | 64 bytes: bits 0-1, as in Q2_K | 12 bytes: 16 scales | d fp16 |
+
+    16 groups of 16: value = (d * (scale - 32)) * (code - 4). Bit g of byte j of the 32 belongs to value j of
+    the 32 values from 32g on. A scale has six bits: four in half a byte of the first 8, two in a quarter of
+    the last 4.
+    """
+    low = _nibbles(blocks[:, 96:104])  # scale i in byte i % 8
+    high = _shifted(blocks[:, None, 104:108], (0, 2, 4, 6)).reshape(-1, 16) & 3  # scale i in byte i % 4
+    scales = (low | high << 4).astype(np.float32) - 32
+    d = _field(blocks[:, 108:110], "<f2") * scales  # [blocks, 16]
+    bit = _shifted(blocks[:, None, :32], (0, 1, 2, 3, 4, 5, 6, 7)).reshape(-1, 16, 16) & 1
+    codes = _pairs_of_bits(blocks[:, 32:96]) | bit << 2
+    return (d[:, :, None] * (codes.astype(np.float32) - 4)).reshape(-1, 256)
+
+
 def _q4_k(blocks: Bytes) -> Floats:
     """| d fp16 | dmin fp16 | 12 bytes: 8 scales, 8 minimums | 128 bytes of codes |
 
@@ -218,6 +252,12 @@ def _bits(columns: Bytes) -> Bytes:
     return np.unpackbits(columns, axis=1, bitorder="little")
 
 
+def _pairs_of_bits(columns: Bytes) -> Bytes:
+    """[blocks, 64] bytes to codes [blocks, 16, 16]; 32 bytes hold 128 of them."""
+    codes = _shifted(columns.reshape(-1, 2, 1, 32), (0, 2, 4, 6)) & np.uint8(3)
+    return codes.reshape(-1, 16, 16)
+
+
 def _shifted(columns: Bytes, shifts: tuple[int, ...]) -> Bytes:
     """[..., 1, n] bytes to [..., shifts, n]: each row shifted right by one of `shifts`."""
     return columns >> np.array(shifts, np.uint8)[:, None]
@@ -232,6 +272,9 @@ _DEQUANTIZERS: dict[BlockType, Callable[[Bytes], Floats]] = {
     BlockType.Q5_0: _q5_0,
     BlockType.Q5_1: _q5_1,
     BlockType.Q8_0: _q8_0,
+    BlockType.IQ4_NL: _iq4_nl,
+    BlockType.Q2_K: _q2_k,
+    BlockType.Q3_K: _q3_k,
     BlockType.Q4_K: _q4_k,
     BlockType.Q5_K: _q5_k,
     BlockType.Q6_K: _q6_k,

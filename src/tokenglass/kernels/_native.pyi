@@ -51,10 +51,10 @@ class Cpu:
         """e^((logit - largest) / temperature), float32 [vocab], and their sum."""
 
 class Matrix:
-    """Weights [rows, cols] packed into panels of 16 rows (drawn in csrc/matmul.h).
+    """Weights [rows, cols] packed into panels of 16 rows (drawn in csrc/panels).
 
     `raw` is the tensor as it lies in the file, `format` its GGUF type; order[i] is the file's row that
-    becomes row i.
+    becomes row i. bias: float32 [rows], in the file's order, added to what products with this matrix give.
     """
     def __init__(
         self,
@@ -64,6 +64,7 @@ class Matrix:
         rows: int,
         cols: int,
         order: NDArray[np.int32] | None = None,
+        bias: NDArray[np.float32] | None = None,
     ) -> None: ...
     @property
     def rows(self) -> int: ...

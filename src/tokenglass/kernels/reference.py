@@ -2,8 +2,9 @@
 
 A model bound to this module instead of `_native` computes the same numbers, some hundred times slower; tests
 compare the two. Left out: checks, threads, speed. Here are weights and their products. What goes row by row
-is in `reference_rows.py`, attention in `reference_attention.py`, the arithmetic of all (fused multiply-add,
-e^x, sums, quantisation, blocks of a file) in `reference_numbers.py`.
+is in `reference_rows.py`, attention in `reference_attention.py`, the blocks of a file in
+`reference_blocks.py`, the arithmetic of all (fused multiply-add, e^x, sums, quantisation) in
+`reference_numbers.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from tokenglass.kernels.reference_attention import (
     RopeStore,
     rope_table,
 )
-from tokenglass.kernels.reference_numbers import F32, FORMATS, GROUP, LANES, Blocks, f32, fma, unpack
+from tokenglass.kernels.reference_blocks import FLOATS, FORMATS, Blocks, floats, num_bytes, unpack
+from tokenglass.kernels.reference_numbers import F32, GROUP, f32, fma
 from tokenglass.kernels.reference_rows import (
     GELU,
     I32,
@@ -66,16 +68,27 @@ __all__ = [
 
 
 class Matrix:
-    """Weights [rows, cols] from the blocks of a file; order[i] is the file's row that becomes row i."""
+    """Weights [rows, cols] from the blocks of a file; order[i] is the file's row that becomes row i.
+
+    bias: float32 [rows], in the file's order, added to what products with this matrix give.
+    """
 
     def __init__(
-        self, cpu: Cpu, format: str, raw: NDArray[np.uint8], rows: int, cols: int, order: I32 | None = None
+        self,
+        cpu: Cpu,
+        format: str,
+        raw: NDArray[np.uint8],
+        rows: int,
+        cols: int,
+        order: I32 | None = None,
+        bias: F32 | None = None,
     ) -> None:
         self.rows, self.cols = rows, cols
         if order is not None:
             raw = raw.reshape(rows, -1)[order].reshape(-1)
-        self.weights = unpack(format, raw, rows, cols)
-        self.num_bytes = round(-(-rows // LANES) * LANES * cols * FORMATS[format])  # of the panels in C++
+            bias = None if bias is None else bias[order]
+        self.weights, self.bias = unpack(format, raw, rows, cols), bias
+        self.num_bytes = num_bytes(format, rows, cols)
 
     def columns(self) -> Iterator[F32]:
         """The weights as float32, column by column, each [rows]."""
@@ -97,8 +110,9 @@ class Linear:
     """out = x W^T for one or several matrices side by side; `add`: out += it. Every output is one chain:
 
     float  for each column:           acc = fma(w, x, acc)
-    int8   for each group of columns: s = sum of code * q, exact;  acc = fma(s * scale_x, scale, acc)
-                                      with a minimum also          acc = fma(minimum, sum_x * scale_x, acc)
+    int8   for each group of columns: s = sum of code * q, exact;  acc = fma(s * scale_x, d, acc)
+                                      with a minimum also          acc = fma(m, sum_x * scale_x, acc)
+           with two scales a group, s and sum_x are sums over its halves times these, exact as well
 
     Matrices of blocks multiply int8 activations, unless `exact`. `before`: x passes it first, into `scratch`.
     """
@@ -126,24 +140,44 @@ class Linear:
 
     def _product(self, matrix: Matrix, x: Rows) -> F32:
         """[rows, outputs of this matrix]."""
-        acc = np.zeros((x.count, matrix.rows), np.float32)
         w = matrix.weights
         if self.exact or not isinstance(w, Blocks):
-            for w_column, x_column in zip(matrix.columns(), x.numpy().T, strict=True):
-                acc = fma(w_column, x_column[:, None], acc)
-            return acc
+            acc = self._float_product(matrix, x)
+        else:
+            acc = self._int8_product(w, x)
+        return acc if matrix.bias is None else acc + matrix.bias
+
+    def _float_product(self, matrix: Matrix, x: Rows) -> F32:
+        acc = np.zeros((x.count, matrix.rows), np.float32)
+        for w_column, x_column in zip(matrix.columns(), x.numpy().T, strict=True):
+            acc = fma(w_column, x_column[:, None], acc)
+        return acc
+
+    def _int8_product(self, w: Blocks, x: Rows) -> F32:
         q, scale, total = x.int8()
-        for g in range(matrix.cols // GROUP):
-            scale_x, sum_x = scale[:, g, None], total[:, g, None].astype(np.float32)  # [rows, 1]
+        acc = np.zeros((x.count, w.d.shape[1]), np.float32)
+        for g in range(len(w.code)):
+            scale_x = scale[:, g, None]  # [rows, 1]
             # Whole numbers below 2^24: float32 is exact here, in whatever order the library adds.
-            s = q[:, g].astype(np.float32) @ w.code[g].astype(np.float32).T  # [rows, outputs]
-            with np.errstate(invalid="ignore"):
-                acc = fma(s * scale_x, w.scale[g], acc)
-                if w.minimum is not None:
-                    acc = fma(w.minimum[g], sum_x * scale_x, acc)
+            halves = [floats(q[:, g, h : h + 16]) @ floats(w.code[g, :, h : h + 16]).T for h in (0, 16)]
+            if w.scale is None:
+                s = halves[0] + halves[1]  # [rows, outputs]
+            else:
+                first, second = (half.astype(np.int32) * w.scale[g, :, h] for h, half in enumerate(halves))
+                s = floats(first + second)
+            with np.errstate(invalid="ignore", over="ignore"):
+                acc = fma(s * scale_x, w.d[g], acc)
+                if w.m is None:
+                    continue
+                if w.minimum is None:
+                    below = total[:, g, None].astype(np.float32) * scale_x
+                else:
+                    sums = q[:, g].reshape(-1, 2, 16).sum(-1, dtype=np.int32)  # [rows, 2]
+                    below = floats(sums @ w.minimum[g].T) * scale_x
+                acc = fma(w.m[g], below, acc)
         return acc
 
 
 def has_panels(format: str) -> bool:
     """Whether blocks of this GGUF type are multiplied as they are."""
-    return format in FORMATS
+    return format in FORMATS or format in FLOATS

@@ -1,4 +1,4 @@
-"""The arithmetic under `reference.py`: fused multiply-add, e^x, sums in lanes, int8 activations, file blocks.
+"""The arithmetic under `reference.py`: fused multiply-add, e^x, sums in lanes, int8 activations.
 
 Everything is float32 with IEEE rounding in the order of csrc/simd.h and csrc/matmul.h, so numpy gives the
 bits that the C++ gives on every instruction set (docs/en/numerics.md). Arguments broadcast like any numpy
@@ -6,9 +6,6 @@ arrays.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,62 +128,6 @@ def quantise(x: F32) -> tuple[NDArray[np.int8], F32, NDArray[np.int32]]:
         ratio = np.minimum(larger(groups / scale[..., None], f32(-127)), f32(127))
         q = np.where(scale[..., None] > 0, np.rint(ratio), f32(0)).astype(np.int8)
     return q, scale, q.sum(axis=-1, dtype=np.int32)
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """Quantised weights, w = scale * code + minimum.
-
-    code int8 [groups, rows, 32]; scale and, where the type has it, minimum float32 [groups, rows].
-    """
-
-    code: NDArray[np.int8]
-    scale: F32
-    minimum: F32 | None
-
-    def columns(self) -> Iterator[F32]:
-        """float32 [rows], one for each column: a rounded product, then a rounded sum."""
-        for g in range(len(self.code)):
-            with np.errstate(invalid="ignore"):
-                w = self.scale[g] * self.code[g].T.astype(np.float32)  # [32, rows]
-                if self.minimum is not None:
-                    w = w + self.minimum[g]
-            yield from w
-
-
-# Block types of GGUF that have panels: bytes that a value takes once it is packed.
-FORMATS = {
-    "F32": 4.0,
-    "F16": 4.0,
-    "BF16": 4.0,
-    "Q4_0": 18
-    / GROUP,  # scale f16 | 16 bytes: column i + 8 in the low half of byte i, column 16 + i + 8 in the high
-    "Q4_1": 20 / GROUP,  # scale f16 | minimum f16 | 16 bytes of two columns, without the 8
-    "Q8_0": 34 / GROUP,  # scale f16 | 32 int8
-}
-
-
-def unpack(format: str, raw: NDArray[np.uint8], rows: int, cols: int) -> F32 | Blocks:
-    """A tensor as it lies in the file, as float32 [rows, cols] or as `Blocks`."""
-    if format == "F32":
-        return raw.view("<f4").astype(np.float32).reshape(rows, cols)
-    if format == "F16":
-        return raw.view("<f2").astype(np.float32).reshape(rows, cols)
-    if format == "BF16":  # the upper half of a float32
-        return (raw.view("<u2").astype(np.uint32) << 16).view(np.float32).reshape(rows, cols)
-    block = raw.reshape(rows, cols // GROUP, -1).transpose(1, 0, 2)  # [groups, rows, bytes of a block]
-    scale = half_at(block, 0)
-    if format == "Q8_0":
-        return Blocks(block[..., 2:].copy().view(np.int8), scale, None)
-    nibbles = np.concatenate([block[..., -16:] & 15, block[..., -16:] >> 4], axis=-1).view(np.int8)
-    if format == "Q4_0":
-        return Blocks(nibbles - np.int8(8), scale, None)
-    return Blocks(nibbles, scale, half_at(block, 2))
-
-
-def half_at(block: NDArray[np.uint8], byte: int) -> F32:
-    """The float16 that begins at `byte` of each block."""
-    return block[..., byte : byte + 2].copy().view("<f2")[..., 0].astype(np.float32)
 
 
 def sine_cosine(angle: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -71,7 +71,7 @@ class Llama:
         norm = weights.norm("output_norm.weight", config.hidden, config.norm_eps)
         self.head = weights.linear([head], before=norm, scratch=b.last_normed)
         self.vocab = vocab
-        self.notes = weights.notes()
+        self.notes = weights.notes
 
     def forward(self, batch: Batch) -> kernels.Logits:
         """Logits of the rows that want them, [outputs, vocab]; every row's keys and values go to its page."""

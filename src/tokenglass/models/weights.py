@@ -1,5 +1,4 @@
-"""From a file's tensors to bound operations: names, shapes, packing, and what happens to types without a
-panel kind.
+"""From a file's tensors to bound operations: names, shapes, packing.
 
 Checkpoint quirks stop here. A tensor is checked against the shape the model expects, packed by all threads,
 and its mapped pages are given back at once, so that weights and mapped file together stay near the file's
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from tokenglass import kernels
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource, TensorInfo
-from tokenglass.formats.quantise import to_q8_0
 from tokenglass.kernels import Kernels
 
 
@@ -35,8 +33,8 @@ class Space:
 class Weights:
     """The tensors of one file, packed for one `cpu`.
 
-    exact: weights keep every bit (32-bit floats where there is no panel kind) and products take float32
-    activations. ops: the kernels to bind, `tokenglass.kernels` or its numpy twin `kernels.reference`.
+    exact: products take float32 activations; no weight loses a bit in either mode. ops: the kernels to bind,
+    `tokenglass.kernels` or its numpy twin `kernels.reference`.
     """
 
     def __init__(self, file: ModelSource, cpu: kernels.Cpu, *, exact: bool, ops: Kernels = kernels) -> None:
@@ -44,7 +42,7 @@ class Weights:
         self.cpu = cpu
         self.exact = exact
         self.ops = ops
-        self.converted: dict[str, int] = {}  # type without a panel kind -> tensors that run in another form
+        self.notes: list[str] = []  # what a user should know about how the file's types run
 
     def has(self, name: str) -> bool:
         """Whether the file has this tensor."""
@@ -80,12 +78,9 @@ class Weights:
         info = self.checked(name, (rows, cols))
         type_name, raw = info.type.name, self.file.raw(name)
         if not self.ops.has_panels(type_name):
-            self.converted[type_name] = self.converted.get(type_name, 0) + 1
-            values = self.file.floats(name)
-            if self.exact:
-                type_name, raw = "F32", values.reshape(-1).view(np.uint8)
-            else:
-                type_name, raw = "Q8_0", to_q8_0(values)
+            raise ModelFileError(
+                self.file.path, f"tensor {name}", f"has type {type_name}, which is not supported yet"
+            )
         matrix: kernels.Matrix = self.ops.Matrix(self.cpu, type_name, raw, rows, cols, order)
         self.file.release(name)
         return matrix
@@ -106,14 +101,6 @@ class Weights:
         """The product with these matrices side by side, in the mode of this load; x passes `before`."""
         product: kernels.Linear = self.ops.Linear(self.cpu, matrices, self.exact, add, before, scratch)
         return product
-
-    def notes(self) -> list[str]:
-        """What a user should know about how the file's types run."""
-        form = "32-bit floats" if self.exact else "8 bits"
-        return [
-            f"{n} tensors of type {t} run through {form}: {t} has no kernel yet"
-            for t, n in self.converted.items()
-        ]
 
 
 def unpermuted_rows(num_heads: int, head_dim: int) -> NDArray[np.int32]:

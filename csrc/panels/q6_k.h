@@ -1,0 +1,42 @@
+// Six bits; each 16 columns have a scale of eight bits, each 256 a d.
+//
+//   Q6_K   [16 d f16 | 4 x 64 bytes: scale + 128 of the first halves of groups 0-3, 4-7, then of the second halves |
+//           8 groups x (256 bytes of nibbles | 128 bytes of bit pairs)]     3360 bytes     w = d * scale * (q - 32)
+#pragma once
+#include "panel.h"
+
+namespace {
+
+struct Q6_KPanel : BlockPanel {
+    static constexpr const char* kName = "Q6_K";
+    static constexpr int kColumns = 256, kFileBytes = 210, kBytes = 3360, kBias = 32;
+    static constexpr bool kHasHalves = true;
+    static void codes(const uint8_t* piece, int g, i32x16* v) {
+        i32x16 high[8];
+        nibbles(piece + 288 + g * 384, v);
+        bit_pairs(piece + 288 + g * 384 + 256, high);
+        for (int j = 0; j < 8; j++) v[j] = i_add(v[j], i_shift_left(high[j], 4));
+    }
+    static void scales(const uint8_t* piece, int g, Scales& s) {
+        s.d = half_at(piece);
+        for (int h = 0; h < 2; h++) {
+            const i32x16 word = i_load(piece + 32 + h * 128 + g / 4 * 64);
+            s.scale[h] = i_sub(i_and(i_shift_right(word, g % 4 * 8), i_set(255)), i_set(128));
+        }
+    }
+    // file: two halves of 64 bytes: low nibbles of groups 0 and 1, high ones of 2 and 3 | two halves of 32 bytes: two
+    // bits for each of the four groups | 16 scales | d
+    static void pack(const uint8_t* block, uint8_t* piece, int lane) {
+        put_half(piece, lane, block + 208);
+        for (int g = 0; g < 8; g++) {
+            for (int h = 0; h < 2; h++)
+                piece[32 + h * 128 + g / 4 * 64 + lane * 4 + g % 4] = block[192 + 2 * g + h] ^ 0x80;
+            uint8_t low[32];
+            for (int i = 0; i < 32; i++) low[i] = block[g / 4 * 64 + g % 2 * 32 + i] >> g % 4 / 2 * 4 & 15;
+            put_nibbles(piece + 288 + g * 384, lane, low);
+            put_bit_pairs(piece + 288 + g * 384 + 256, lane, block + 128 + g / 4 * 32, g % 4 * 2);
+        }
+    }
+};
+
+}  // namespace
