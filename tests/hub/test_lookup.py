@@ -63,7 +63,7 @@ def test_missing_path_is_called_a_missing_file(tmp_path: Path) -> None:
 
 
 def test_folder_is_not_a_model_file(tmp_path: Path) -> None:
-    with pytest.raises(ModelNotFoundError, match="is a folder, not a model file"):
+    with pytest.raises(ModelNotFoundError, match=r"is a folder without a config\.json"):
         resolve(tmp_path)
 
 

@@ -24,7 +24,7 @@ from tokenglass.api.step import Step
 from tokenglass.api.text import Token, Tokens, places
 from tokenglass.engine import Engine, Piece, Request
 from tokenglass.engine.all_rows import all_rows
-from tokenglass.engine.load import Activations, KVType
+from tokenglass.engine.load import Activations, KVType, WeightForm
 from tokenglass.errors import ModelOutputError, ParameterError
 from tokenglass.hub import DEFAULT_MODEL, resolve
 from tokenglass.sampling import Sampling
@@ -58,8 +58,9 @@ def load(
     activations: Activations = "int8",
     kv: KVType = "f16",
     context_length: int | None = None,
+    weights: WeightForm | None = None,
 ) -> LanguageModel:
-    """The model of a .gguf file, or one known by name, which is fetched when it is not there yet.
+    """The model of a .gguf file or a folder, or one known by name, fetched when it is not there yet.
 
     Options as in `engine.load`. ModelNotFoundError, DownloadError, ModelFileError, ParameterError.
 
@@ -69,7 +70,12 @@ def load(
     """
     path = resolve(name_or_path)
     engine = engines.load(
-        path, num_threads=num_threads, activations=activations, kv=kv, context_length=context_length
+        path,
+        num_threads=num_threads,
+        activations=activations,
+        kv=kv,
+        context_length=context_length,
+        weights=weights,
     )
     return LanguageModel(engine, path.stem)
 

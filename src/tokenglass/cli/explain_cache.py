@@ -24,7 +24,7 @@ from tokenglass.cli.prompt import read_prompt
 from tokenglass.engine import Engine, load
 from tokenglass.engine.load import MAX_ROWS
 from tokenglass.errors import ParameterError, TokenglassError
-from tokenglass.formats import GGUFFile
+from tokenglass.formats import open_model
 from tokenglass.hub import DEFAULT_MODEL, resolve
 from tokenglass.models.config import DecoderConfig, read_config
 from tokenglass.sampling.params import check_integer
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     text = read_prompt(options["prompt"], "explain-cache")
     with download_progress() as progress:
         path = resolve(options["model"], progress=progress)
-    with GGUFFile.open(path) as file:
+    with open_model(path) as file:
         config = read_config(file)
     # room for all rows in one pass, so that both loops make the same number of passes
     window = min(config.context_length, MAX_WINDOW)

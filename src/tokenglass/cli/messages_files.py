@@ -127,4 +127,10 @@ ZH = {
     "is not known in the architecture {name}": "架构 {name} 里没有它",
     "{type} of shape {shape} is not supported yet": "还不支持形状 {shape} 的 {type}",
     "has {n} rows, expected {heads} heads of {size}": "有 {n} 行，应该是 {heads} 个头、每个 {size} 行",
+    "load the matrices in this form (default: as they are)": "装载时把矩阵换成这种形式（默认：保持原样）",
+    "must be one of {names}, not {value}": "要是其中之一：{names}，不能是 {value}",
+    "{n} tensors of type {type} are loaded as {form}": "{n} 个 {type} 张量按 {form} 装载",
+    "has no name in GGUF": "在 GGUF 里没有名字",
+    "an id is no whole number": "有个 id 不是整数",
+    "must be pairs of texts": "要是成对的文字",
 }

@@ -26,7 +26,7 @@ from tokenglass.cli.prompt import read_prompt
 from tokenglass.cli.sampling_options import add_sampling, sampling_of
 from tokenglass.engine.stepping import Stepper
 from tokenglass.errors import ParameterError
-from tokenglass.formats import GGUFFile
+from tokenglass.formats import open_model
 from tokenglass.sampling import Draw, Sampling
 from tokenglass.sampling.candidates import Scores
 from tokenglass.sampling.distribution import Distribution, distribution
@@ -159,7 +159,7 @@ def ranks_of(z: NDArray[np.float32], ids: list[int]) -> list[int]:
 
 def unused_rows(path: Path, vocabulary: Vocabulary) -> int:
     """Rows of the output matrix that belong to no token, and tokens the file marks as unused."""
-    with GGUFFile.open(path) as file:
+    with open_model(path) as file:
         name = "output.weight" if "output.weight" in file.tensors else "token_embd.weight"
         padding = file.tensors[name].shape[0] - vocabulary.num_tokens
     return padding + int(np.count_nonzero(vocabulary.kinds == TokenKind.UNUSED))

@@ -11,6 +11,7 @@ from typing import Literal
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.sampling_options import add_sampling, sampling_of
 from tokenglass.errors import ParameterError
+from tokenglass.formats.view import WEIGHT_FORMS, WeightForm
 from tokenglass.hub import DEFAULT_MODEL
 from tokenglass.sampling import Sampling
 from tokenglass.sampling.params import check_integer
@@ -40,6 +41,7 @@ class RunOptions:
     threads: int | None
     activations: Literal["int8", "f32"]
     kv: Literal["f16", "f32"]
+    weights: WeightForm | None
     use_cache: bool
     trace: bool
     trace_file: Path | None
@@ -130,6 +132,7 @@ def run_parser() -> Parser:
         default="f16",
         help="type of the cached keys and values (default: f16)",
     )
+    add("--weights", choices=WEIGHT_FORMS, help="load the matrices in this form (default: as they are)")
     add(
         "--no-cache",
         action="store_false",

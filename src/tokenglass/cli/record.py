@@ -37,6 +37,7 @@ def settings(engine: Engine, options: RunOptions, request: Request) -> dict[str,
         "isa": engine.model.cpu.isa,
         "activations": options.activations,
         "kv": options.kv,
+        "weights": options.weights,
     }
 
 
@@ -54,12 +55,19 @@ def header(engine: Engine, options: RunOptions, request: Request, path: Path) ->
 
 
 def identity(path: Path) -> dict[str, Any]:
-    """What tells a model file from another one. sha256 is None for a file of more than 1 GiB."""
-    num_bytes, sha256 = path.stat().st_size, None
-    if num_bytes <= MAX_HASHED_BYTES:
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"file": path.name, "num_bytes": num_bytes, "sha256": sha256}
+    """What tells a model from another one: length and sha256 of its file, or of a folder's files in a row.
+
+    sha256 is None for more than 1 GiB.
+    """
+    files = sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path]
+    num_bytes = sum(file.stat().st_size for file in files)
+    if num_bytes > MAX_HASHED_BYTES:
+        return {"file": path.name, "num_bytes": num_bytes, "sha256": None}
+    digest = hashlib.sha256()
+    for name in files:
+        with name.open("rb") as file:
+            hashlib.file_digest(file, lambda: digest)
+    return {"file": path.name, "num_bytes": num_bytes, "sha256": digest.hexdigest()}
 
 
 def request_of(header: Mapping[str, Any]) -> Request:

@@ -79,6 +79,7 @@ def load_again(header: dict[str, Any], model: str | None, threads: int | None) -
         activations=field(settings, "activations", str),
         kv=field(settings, "kv", str),
         context_length=field(settings, "context_length", int),
+        weights=settings.get("weights"),
     )
 
 

@@ -39,6 +39,7 @@ def main(arguments: list[str]) -> int:
         num_threads=options.threads,
         activations=options.activations,
         kv=options.kv,
+        weights=options.weights,
         context_length=options.context,
     )
     request = ask(engine, options, text)

@@ -12,13 +12,16 @@ from tokenglass.cache.pages import pages_for
 from tokenglass.engine.loop import Engine
 from tokenglass.engine.scheduler import Scheduler
 from tokenglass.errors import ParameterError
-from tokenglass.formats import GGUFFile
+from tokenglass.formats import GGUFFile, ModelSource, open_model
+from tokenglass.formats.view import WEIGHT_FORMS, ModelView
+from tokenglass.formats.view import WeightForm as WeightForm
 from tokenglass.models.config import DecoderConfig, read_config
 from tokenglass.models.registry import architecture_of
 from tokenglass.models.weights import Space, Weights
 from tokenglass.processors import read_processors
 from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Tokenizer
+from tokenglass.tokens.gguf_keys import gguf_keys
 
 Activations = Literal["int8", "f32"]
 KVType = Literal["f16", "f32"]
@@ -33,24 +36,28 @@ def load(
     activations: Activations = "int8",
     kv: KVType = "f16",
     context_length: int | None = None,
+    weights: WeightForm | None = None,
     max_rows: int = MAX_ROWS,
     isa: str | None = None,
 ) -> Engine:
-    """An engine for the GGUF at `path`.
+    """An engine for the model at `path`: a GGUF file, or a Hugging Face folder.
 
     activations: `int8` (fast) or `f32` (exact: agrees with a float32 engine on the file's dequantised
     weights); kv: type of the cached keys and values; context_length: positions to keep room for, at most the
-    model's own. ModelFileError, ParameterError.
+    model's own; weights: `f32`, `bf16`, `q8` or `q4` makes the matrices so when they are loaded, None leaves
+    them as they are. ModelFileError, ParameterError.
     """
     if activations not in ("int8", "f32"):
         raise ParameterError("activations", f"must be int8 or f32, not {activations!r}")
     if kv not in ("f16", "f32"):
         raise ParameterError("kv", f"must be f16 or f32, not {kv!r}")
+    if weights is not None and weights not in WEIGHT_FORMS:
+        raise ParameterError("weights", f"must be one of {', '.join(WEIGHT_FORMS)}, not {weights!r}")
     check_integer("max_rows", max_rows, 1, 1 << 16)
     num_threads = read_processors().num_threads if num_threads is None else num_threads
     check_integer("num_threads", num_threads, 1, 1024)
     cpu = kernels.cpu(num_threads, isa)
-    with GGUFFile.open(path) as file:
+    with ModelView(complete(path), weights=weights) as file:
         architecture = architecture_of(file)
         config = read_config(file)
         window = config.context_length
@@ -65,6 +72,7 @@ def load(
             space=Space(window, pages_for(window), kv == "f16", max_rows, min(MAX_RUNNING, max_rows)),
             vocab=vocabulary.num_tokens,
         )
+        model.notes += file.notes()
     scheduler = Scheduler(
         PagePool(model.pages.pages),
         vocabulary,
@@ -73,6 +81,23 @@ def load(
         max_running=MAX_RUNNING,
     )
     return Engine(model, scheduler, tokenizer)
+
+
+def complete(path: Path | str) -> ModelSource:
+    """The model at `path` with its tokenizer under GGUF's keys, whatever kind of file it comes from.
+
+    ModelFileError: a file is missing or broken.
+    """
+    source = open_model(path)
+    architecture = source.get("general.architecture", str, "")
+    if isinstance(source, GGUFFile):
+        return source
+    try:
+        vocab_size = source.get(f"{architecture}.vocab_size", int)
+        return ModelView(source, metadata=gguf_keys(source.path, vocab_size=vocab_size))
+    except BaseException:
+        source.close()
+        raise
 
 
 def check_cache_fits(config: DecoderConfig, context_length: int, value_bytes: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tokenglass.formats.gguf import GGUFFile
@@ -10,8 +11,8 @@ from tokenglass.formats.tensor_file import ModelSource
 
 
 def is_folder_model(path: Path) -> bool:
-    """Whether `path` is a folder that has a config.json, or seems to be meant as one."""
-    return (path / CONFIG).is_file()
+    """Whether `path` is a folder that has a config.json."""
+    return os.path.isfile(path / CONFIG)  # False for every name that no file can have
 
 
 def open_model(path: Path | str) -> ModelSource:

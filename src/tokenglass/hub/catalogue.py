@@ -88,8 +88,6 @@ class Entry:
         """Why this model cannot generate here, or None when it can."""
         if self.architecture in ENCODERS:
             return f"{self.architecture} is an encoder: it scores no next token and cannot generate"
-        if self.is_folder:
-            return "it is not a GGUF file, and this version runs no other kind"
         if self.architecture not in RUNNABLE | {"unknown"}:
             return f"the architecture {self.architecture} is not supported yet"
         return None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tokenglass.errors import ModelNotFoundError, UsageError
+from tokenglass.formats import is_folder_model
 from tokenglass.hub.catalogue import CATALOGUE, Entry, find, unlisted
 from tokenglass.hub.progress import Progress, Stage, ignore
 from tokenglass.hub.store import (
@@ -35,14 +36,14 @@ def resolve(
 ) -> Path:
     """The model file for a path or a name: `resolve("smollm2")`, `resolve("my-own")`, `resolve("a/b.gguf")`.
 
-    An existing file wins; then the catalogue, pulling what is missing; then `<name>.gguf` in the store. What
-    cannot run is not pulled here, but what is stored is found. Raises `ModelNotFoundError`, `UsageError` for
-    a model that is no GGUF file or cannot run yet, or `DownloadError` when a pull fails.
+    An existing file wins, or a folder with a config.json; then the catalogue, pulling what is missing; then
+    `<name>.gguf` in the store. What cannot run is not pulled here, but what is stored is found. Raises
+    `ModelNotFoundError`, `UsageError` for a model that cannot run yet, `DownloadError` when a pull fails.
     """
     wanted = os.fspath(name_or_path)
     path = Path(wanted).expanduser() if wanted.startswith("~") else Path(wanted)
-    if os.path.isfile(path):
-        return path
+    if os.path.isfile(path) or is_folder_model(path):
+        return path if path.name else path.resolve()
     if _is_path(wanted):
         raise _no_such_file(wanted, path)
     store = store or store_folder()
@@ -143,12 +144,13 @@ def _is_path(wanted: str) -> bool:
 
 def _no_such_file(wanted: str, path: Path) -> ModelNotFoundError:
     if os.path.isdir(path) and wanted:
-        what = f"{wanted!r} is a folder, not a model file"
+        what = f"{wanted!r} is a folder without a config.json"
     elif os.path.exists(path) and wanted:
         what = f"{wanted!r} is not a regular file"
     else:
         what = f"there is no file {wanted!r}"
-    return ModelNotFoundError(what, remedy="Give the path of a .gguf file, or a model's name without slashes")
+    remedy = "Give the path of a .gguf file or of a model's folder, or a name without slashes"
+    return ModelNotFoundError(what, remedy=remedy)
 
 
 def _unknown_name(wanted: str, store: Path, catalogue: Sequence[Entry]) -> ModelNotFoundError:
