@@ -51,7 +51,7 @@ def test_special_tokens_and_the_template_come_along(tmp_path: Path) -> None:
     config = json.loads((tmp_path / "tokenizer_config.json").read_text())
     config["chat_template"] = [{"name": "tool", "template": "x"}, {"name": "default", "template": TEMPLATE}]
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    assert gguf_keys(tmp_path, vocab_size=1)["tokenizer.chat_template"] == TEMPLATE
+    assert gguf_keys(tmp_path, vocab_size=300)["tokenizer.chat_template"] == TEMPLATE
 
 
 LETTERS = {"<unk>": 0, "<s>": 1, "<0x0A>": 2, "▁": 3, "a": 4, "b": 5, "ab": 6, "▁ab": 7}
@@ -59,6 +59,8 @@ SPM: dict[str, Any] = {
     "model": {"type": "BPE", "vocab": LETTERS, "merges": [["a", "b"], ["▁", "ab"]], "byte_fallback": True,
               "unk_token": "<unk>", "fuse_unk": True},
     "added_tokens": [{"id": 1, "content": "<s>", "special": True}],
+    "decoder": {"type": "Sequence", "decoders": [
+        {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}]},
     "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}]},
 }  # fmt: skip
 
@@ -77,18 +79,13 @@ def test_merges_of_a_sentencepiece_vocabulary_become_scores(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"model": []}, "model: must be a JSON object"),
-        ({"model": {"type": "Unigram"}}, r"model\.type: 'Unigram' is not supported yet"),
-        ({"model": {**SPM["model"], "vocab": []}}, "vocab: must be a JSON object"),
-        ({"model": {**SPM["model"], "vocab": {"a": 1.5}}}, "an id is no whole number"),
-        ({"model": {**SPM["model"], "vocab": {"a": 2**40}}}, "an id is no whole number"),
+        ({"model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": 0}}, "'Unigram' is not supported"),
         ({"model": {**SPM["model"], "merges": [["a"]]}}, r"model\.merges: must be pairs of texts"),
         ({"model": {**SPM["model"], "merges": 3}}, r"model\.merges: must be pairs of texts"),
         ({"model": {**SPM["model"], "byte_fallback": False}}, "pre_tokenizer: has no name in GGUF"),
         ({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [
             {"type": "Split", "pattern": {"Regex": "x"}, "behavior": "Isolated"}, {"type": "ByteLevel"}]}},
          "pre_tokenizer: has no name in GGUF"),
-        ({"added_tokens": [{"id": None, "content": "x"}]}, "an id is no whole number"),
     ],
 )  # fmt: skip
 def test_what_gguf_has_no_words_for_is_refused(tmp_path: Path, change: dict[str, Any], problem: str) -> None:

@@ -49,7 +49,7 @@ ZH = {
     "no": "否",
     "not stated": "未说明",
     "tokenizer only, without weights": "只有分词器，没有权重",
-    "a PyTorch checkpoint: its pickle is never opened here": "PyTorch 检查点：这里绝不打开其中的 pickle",
+    "a PyTorch checkpoint; no code in it is run": "PyTorch 检查点；其中的代码一律不运行",
     "one file; in the publisher's own repository this type is split in two": (
         "单个文件；发布者自己的仓库中这种类型分成两个"
     ),

@@ -267,7 +267,7 @@ def distribution_record(
                 "entropy": column.values.entropy,
                 "entropy_bits": column.values.entropy_bits,
                 "survivors": column.values.survivors,
-                "stages": [vars(stage) for stage in column.values.stages],
+                "stages": [stage._asdict() for stage in column.values.stages],
                 "rest": rest_of(column, ids),
             }
             for column in shown

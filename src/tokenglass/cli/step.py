@@ -273,7 +273,7 @@ class Session:
             "draw": decision.token_id,
             "rank": decision.rank,
             "entropy": decision.entropy,
-            "stages": [vars(stage) for stage in decision.stages],
+            "stages": [stage._asdict() for stage in decision.stages],
             "rest_raw_p": decision.rest_raw_p,
             "rest_p": decision.rest_p,
             "candidates": [

@@ -12,7 +12,7 @@ from tokenglass.cache.pages import pages_for
 from tokenglass.engine.loop import Engine
 from tokenglass.engine.scheduler import Scheduler
 from tokenglass.errors import ParameterError
-from tokenglass.formats import GGUFFile, ModelSource, open_model
+from tokenglass.formats import ModelSource, open_model
 from tokenglass.formats.view import WEIGHT_FORMS, ModelView
 from tokenglass.formats.view import WeightForm as WeightForm
 from tokenglass.models.config import DecoderConfig, read_config
@@ -21,7 +21,6 @@ from tokenglass.models.weights import Space, Weights
 from tokenglass.processors import read_processors
 from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Tokenizer
-from tokenglass.tokens.gguf_keys import gguf_keys
 
 Activations = Literal["int8", "f32"]
 KVType = Literal["f16", "f32"]
@@ -57,7 +56,7 @@ def load(
     num_threads = read_processors().num_threads if num_threads is None else num_threads
     check_integer("num_threads", num_threads, 1, 1024)
     cpu = kernels.cpu(num_threads, isa)
-    with ModelView(complete(path), weights=weights) as file:
+    with ModelView(open_model(path), weights=weights) as file:
         architecture = architecture_of(file)
         config = read_config(file)
         window = config.context_length
@@ -65,7 +64,7 @@ def load(
             check_integer("context_length", context_length, 2, window)
             window = context_length
         check_cache_fits(config, window, 2 if kv == "f16" else 4)
-        tokenizer = Tokenizer.from_gguf(file)
+        tokenizer = tokenizer_of(file)
         vocabulary = tokenizer.vocabulary
         model = architecture(
             Weights(file, cpu, exact=activations == "f32"),
@@ -83,21 +82,12 @@ def load(
     return Engine(model, scheduler, tokenizer)
 
 
-def complete(path: Path | str) -> ModelSource:
-    """The model at `path` with its tokenizer under GGUF's keys, whatever kind of file it comes from.
-
-    ModelFileError: a file is missing or broken.
-    """
-    source = open_model(path)
-    architecture = source.get("general.architecture", str, "")
-    if isinstance(source, GGUFFile):
-        return source
-    try:
-        vocab_size = source.get(f"{architecture}.vocab_size", int)
-        return ModelView(source, metadata=gguf_keys(source.path, vocab_size=vocab_size))
-    except BaseException:
-        source.close()
-        raise
+def tokenizer_of(model: ModelSource) -> Tokenizer:
+    """The tokenizer in a GGUF file, or in the files of a folder. ModelFileError: it is missing or broken."""
+    if "tokenizer.ggml.model" in model.metadata:
+        return Tokenizer.from_gguf(model)
+    embedding = model.tensors.get("token_embd.weight")
+    return Tokenizer.from_path(model.path, vocab_size=embedding.shape[0] if embedding else None)
 
 
 def check_cache_fits(config: DecoderConfig, context_length: int, value_bytes: int) -> None:

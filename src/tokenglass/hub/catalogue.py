@@ -191,7 +191,7 @@ CATALOGUE: tuple[Entry, ...] = (
         ),
         architecture="gpt2",
         hub="uer/gpt2-chinese-cluecorpussmall",
-        note="a PyTorch checkpoint: its pickle is never opened here",
+        note="a PyTorch checkpoint; no code in it is run",
     ),
     Entry(
         name="bert-base-chinese",
