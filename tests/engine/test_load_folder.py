@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.hf_tokenizer import write_tokenizer
-from tests.support.tiny_llama import TinyLlama, tiny_weights, write_tiny_llama
+from tests.support.hf_folder import write_tiny_folder
+from tests.support.tiny_llama import TinyLlama, write_tiny_llama
 from tokenglass.engine import Request, load
 from tokenglass.errors import ParameterError
-from tokenglass.formats.hf_names import LLAMA
-from tokenglass.formats.write_safetensors import write_safetensors
-from tokenglass.models.weights import unpermuted_rows
 
 SHAPE = TinyLlama(tied=False)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny llama as a folder, its rows of q and k in Hugging Face's order."""
-    folder = tmp_path_factory.mktemp("tiny-llama")
-    tensors = {}
-    for name, values in tiny_weights(SHAPE).items():
-        kind = name.split(".")[-2]
-        if kind in ("attn_q", "attn_k"):
-            values = values[unpermuted_rows(len(values) // SHAPE.head_dim, SHAPE.head_dim)]
-        tensors[str(LLAMA.hf_name(name))] = values
-    write_safetensors(folder / "model.safetensors", tensors)
-    config = {
-        "model_type": "llama", "hidden_size": SHAPE.hidden, "intermediate_size": SHAPE.ffn,
-        "num_hidden_layers": SHAPE.num_layers, "num_attention_heads": SHAPE.num_heads,
-        "num_key_value_heads": SHAPE.num_kv_heads, "rms_norm_eps": 1e-5, "rope_theta": 10000,
-        "max_position_embeddings": 512, "vocab_size": len(tensors["lm_head.weight"]),
-    }  # fmt: skip
-    (folder / "config.json").write_text(json.dumps(config))
-    return write_tokenizer(folder, vocab_size=290)
+    return write_tiny_folder(tmp_path_factory.mktemp("tiny-llama"), SHAPE)
 
 
 def answer(path: Path, **options: Any) -> list[int]:

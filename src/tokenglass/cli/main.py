@@ -27,6 +27,7 @@ VERBS = {
     "step": "one token at a time by hand: take the draw, another token, or go back",
     "chat": "talk with a model, turn by turn",
     "models": "models known by name and models stored here: pull, show, remove, share",
+    "convert": "a model into a GGUF or safetensors file, its weights as they are or quantised",
     "explain-cache": "what keeping keys and values saves: two loops, side by side",
     "bench": "measure this machine: tokens per second and the share of what memory allows",
     "doctor": "whether this machine can run a model, how, and what would make it better",

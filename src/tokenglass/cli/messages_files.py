@@ -133,4 +133,5 @@ ZH = {
     "has no name in GGUF": "在 GGUF 里没有名字",
     "an id is no whole number": "有个 id 不是整数",
     "must be pairs of texts": "要是成对的文字",
+    "safetensors has no {type}": "safetensors 没有 {type}",
 }

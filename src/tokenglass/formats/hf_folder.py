@@ -59,7 +59,7 @@ class HFFolder(ModelSource):
         config = read_json(config_path)
         self._architecture = architecture_of(config, config_path)
         self._settings = Settings(config, config_path)
-        self.metadata = MappingProxyType(metadata_of(config, config_path, self.path.resolve().name))
+        self.metadata = MappingProxyType(metadata_of(config, config_path, _printable(self.path)))
         self._files: TensorFile = open_tensors(self.path)
         try:
             self._parts: dict[str, Part] = {}
@@ -149,3 +149,8 @@ class HFFolder(ModelSource):
         turns = original * base ** (-np.arange(half) / half) / (2 * math.pi)  # in the original context
         smooth = np.clip((turns - low) / (high - low), 0, 1)
         return {"rope_freqs.weight": (1 / ((1 - smooth) / factor + smooth)).astype(np.float32)}
+
+
+def _printable(path: Path) -> str:
+    """The folder's name, even where its bytes are not UTF-8."""
+    return path.resolve().name.encode(errors="replace").decode()

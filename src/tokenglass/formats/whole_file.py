@@ -9,14 +9,14 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO
 
-from tokenglass.errors import ParameterError
+from tokenglass.errors import TokenglassError
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to; it gets its name when the block ends well, and is removed when it does not.
 
-    ParameterError: the folder cannot be written to, or the disk is full; nothing is left behind.
+    TokenglassError: the folder cannot be written to, or the disk is full; nothing is left behind.
     """
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
@@ -31,7 +31,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
                     os.unlink(file.name)
                 raise
     except OSError as error:
-        raise ParameterError("output", f"cannot write {path}: {error.strerror or error}") from None
+        raise TokenglassError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _umask() -> int:

@@ -30,7 +30,7 @@ _FILE_TYPES = {  # general.file_type: what most of the matrices are
 
 
 def write_gguf(path: Path, model: ModelSource, *, progress: Callable[[int], None] = lambda _: None) -> None:
-    """Writes `model` to `path`; `progress` hears of the tensor bytes written. ParameterError: it cannot."""
+    """Writes `model` to `path`; `progress` hears of the tensor bytes written. TokenglassError: it cannot."""
     infos = list(model.tensors.values())
     metadata = {**model.metadata, **_general(infos)}
     metadata.pop("general.alignment", None)

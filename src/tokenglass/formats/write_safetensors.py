@@ -27,7 +27,7 @@ class Outgoing:
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, NDArray[np.float32]]) -> None:
-    """Float32 arrays by name. ParameterError: it cannot be written."""
+    """Float32 arrays by name. TokenglassError: it cannot be written."""
 
     def outgoing(name: str, values: NDArray[np.float32]) -> Outgoing:
         raw = np.ascontiguousarray(values, "<f4").reshape(-1).view(np.uint8)
@@ -39,7 +39,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, NDArray[np.float32]]) ->
 def write_outgoing(
     path: Path, tensors: Iterable[Outgoing], *, progress: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Tensors one after the other; `progress` hears of the bytes written. ParameterError: it cannot."""
+    """Tensors one after the other; `progress` hears of the bytes written. TokenglassError: it cannot."""
     tensors = list(tensors)
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
