@@ -81,7 +81,8 @@ def functions_of_units() -> list[tuple[int, str]]:
     found = []
     for table, name in pointers:
         if names[0] <= name < names[1]:
-            unit = image[name - names[0] + names[2] :].split(b"\0", 1)[0].decode("latin-1")
+            start = name - names[0] + names[2]
+            unit = image[start : image.index(0, start)].decode("latin-1")
             if unit in UNITS.flags:
                 entries = [to for at, to in pointers if table < at < table + table_bytes]
                 found += [(to, unit) for to in entries if code[0] <= to < code[1]]
