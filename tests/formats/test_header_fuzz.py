@@ -86,12 +86,13 @@ INTERESTING = [
 ]
 
 
-def test_bytes_changed_at_random_never_crash(open_bytes: Open) -> None:
+@pytest.mark.parametrize("num_files", [300, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_bytes_changed_at_random_never_crash(open_bytes: Open, num_files: int) -> None:
     random_source = random.Random(0)
     content = small_file()
     header_len = content.index(b"three") + 48
     outcomes = set()
-    for _ in range(300):
+    for _ in range(num_files):
         mutated = bytearray(content)
         for _ in range(random_source.choice([1, 1, 2, 5])):
             at = random_source.randrange(4, header_len)
@@ -105,10 +106,11 @@ def test_bytes_changed_at_random_never_crash(open_bytes: Open) -> None:
     assert outcomes == {True, False}
 
 
-def test_fields_changed_dropped_doubled_or_swapped_never_crash(open_bytes: Open) -> None:
+@pytest.mark.parametrize("num_files", [300, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_fields_changed_dropped_doubled_or_swapped_never_crash(open_bytes: Open, num_files: int) -> None:
     random_source = random.Random(1)
     outcomes = set()
-    for _ in range(300):
+    for _ in range(num_files):
         fields = header_fields()
         for _ in range(random_source.choice([1, 1, 2, 3])):
             mutate_field(fields, random_source)

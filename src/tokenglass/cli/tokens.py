@@ -109,6 +109,8 @@ def opened(name: str) -> tuple[str, Tokenizer, int | None]:
     """(name, tokenizer, context window) of a model; its weights stay on disk."""
     with download_progress() as progress:
         path = header_file(name, progress=progress)
+    if path.is_dir():
+        return path.name, Tokenizer.from_path(path), None
     with GGUFFile.open(path) as file:
         architecture = file.get("general.architecture", str, "")
         return path.stem, Tokenizer.from_gguf(file), file.get(f"{architecture}.context_length", int, None)
