@@ -1,9 +1,11 @@
-"""The measured table in README.md and README.zh-CN.md: measure, keep the result, rewrite both tables.
+"""The measured tables: measure, keep the result, rewrite README.md and README.zh-CN.md.
 
     python bench/readme_table.py                    # tokenglass bench --vs llama.cpp, then both files
     python bench/readme_table.py --from-results     # only rewrite, from the last line of the results
 
-Needs the extra [peers]. Run it on a quiet machine; arguments it does not know go to `tokenglass bench`.
+Needs llama-cpp-python. Run it on a quiet machine; arguments it does not know go to `tokenglass bench`. The
+page docs/*/performance.md is written by `performance_page.py`, with the words and markers of this file; it rewrites
+the READMEs too.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +22,25 @@ from tokenglass.bench.table import markdown_table
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "readme_table.jsonl"
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+SHOWN = [
+    "read_bytes_per_s", "int8_per_s", "prefill_128_tokens_per_s", "prefill_512_tokens_per_s",
+    "prefill_512_share", "decode_0_tokens_per_s", "decode_0_share", "decode_0_python_share",
+    "decode_512_tokens_per_s", "rows_8_tokens_per_s", "rows_32_tokens_per_s", "cold_start_s", "memory_bytes",
+]  # fmt: skip
 CHINESE = {
-    "prefill 512": "预填充 512 token",
-    "prefill 128": "预填充 128 token",
-    "decode": "解码",
-    "weights read": "解码时读取权重",
-    "memory's limit": "内存读取上限",
-    "share of the limit": "占上限的比例",
-    "Python in a step": "每步中 Python 的占比",
+    "memory, {n} thread": "内存，{n} 个线程",
+    "memory, all threads": "内存，全部线程",
+    "int8 peak": "int8 峰值",
+    "prefill {n}": "预填充 {n} token",
+    "prefill {n}, of int8 peak": "预填充 {n}，占 int8 峰值",
+    "prefill {n}, products of peak": "预填充 {n}，仅矩阵乘法占峰值",
+    "decode after {n}": "在 {n} 个 token 之后解码",
+    "decode after {n}, read": "在 {n} 个之后解码，读取",
+    "decode after {n}, of memory": "在 {n} 个之后解码，占内存上限",
+    "decode after {n}, products": "在 {n} 个之后解码，仅矩阵乘法占上限",
+    "decode after {n}, Python": "在 {n} 个之后解码，Python 的占比",
+    "{n} at once": "{n} 路同时",
+    "{n} at once, a step": "{n} 路同时，一步",
     "cold start": "冷启动到第一个 token",
     "peak memory": "内存峰值",
     "ratio": "比值",
@@ -38,42 +52,54 @@ def main() -> None:
     if "--from-results" in arguments:
         line = RESULTS.read_text(encoding="utf-8").splitlines()[-1]
     else:
-        line = measured(arguments)
-        RESULTS.parent.mkdir(exist_ok=True)
-        with RESULTS.open("a", encoding="utf-8") as results:
-            results.write(line + "\n")
-    record = json.loads(line)
-    rewrite(ROOT / "README.md", english(record))
-    rewrite(ROOT / "README.zh-CN.md", chinese(record))
+        line = measured(["--vs", "llama.cpp", *arguments])
+        keep(RESULTS, line)
+    rewrite_readmes(json.loads(line))
 
 
-def measured(arguments: list[str]) -> str:
+def rewrite_readmes(record: dict[str, Any]) -> None:
+    """The rows of SHOWN in both READMEs."""
+    rewrite(ROOT / "README.md", english(record, SHOWN))
+    rewrite(ROOT / "README.zh-CN.md", chinese(record, SHOWN))
+
+
+def measured(arguments: Sequence[str]) -> str:
     """One JSON line from `tokenglass bench`."""
-    command = [sys.executable, "-m", "tokenglass", "bench", "--vs", "llama.cpp", "--json", *arguments]
+    command = [sys.executable, "-m", "tokenglass", "bench", "--json", *arguments]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
-def english(record: dict[str, Any]) -> str:
-    """The table and where it comes from, for README.md."""
-    machine, plan, peer = record["machine"], record["plan"], record["peer"]
-    return (
-        f"{markdown_table(record, {})}\n\n"
+def keep(results: Path, line: str) -> None:
+    """Appends a result to its file."""
+    results.parent.mkdir(exist_ok=True)
+    with results.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+def english(record: dict[str, Any], shown: Sequence[str] | None = None) -> str:
+    """The table and where it comes from."""
+    machine, plan = record["machine"], record["plan"]
+    lines = [
+        markdown_table(record, {}, shown),
+        "",
         f"{record['model']} on {machine['cpu']}, {machine['num_threads']} threads ({machine['isa']}); "
-        f"medians of {plan['rounds']} rounds in turns with {peer['version']} ({peer['how']}); "
-        f"commit {record['commit']}, {record['time'][:10]}; made by `python bench/readme_table.py`."
-    )
+        f"medians of {plan['rounds']} rounds in turns; commit {record['commit']}, {record['time'][:10]}.",
+    ]
+    lines += [f"{peer['name']}: {peer['version']}, {peer['how']}." for peer in record["peers"]]
+    return "\n".join(lines)
 
 
-def chinese(record: dict[str, Any]) -> str:
-    """The same for README.zh-CN.md."""
-    machine, plan, peer = record["machine"], record["plan"], record["peer"]
-    return (
-        f"{markdown_table(record, CHINESE)}\n\n"
+def chinese(record: dict[str, Any], shown: Sequence[str] | None = None) -> str:
+    """The same in Chinese."""
+    machine, plan = record["machine"], record["plan"]
+    lines = [
+        markdown_table(record, CHINESE, shown),
+        "",
         f"{record['model']}，{machine['cpu']}，{machine['num_threads']} 个线程（{machine['isa']}）；"
-        f"与 {peer['version']} 交替测量 {plan['rounds']} 轮，取中位数；"
-        f"llama.cpp 取 flash attention 开与关中较快的一个；"
-        f"提交 {record['commit']}，{record['time'][:10]}；由 `python bench/readme_table.py` 生成。"
-    )
+        f"交替测量 {plan['rounds']} 轮，取中位数；提交 {record['commit']}，{record['time'][:10]}。",
+    ]
+    lines += [f"{peer['name']}：{peer['version']}，{peer['how']}。" for peer in record["peers"]]
+    return "\n".join(lines)
 
 
 def rewrite(path: Path, text: str) -> None:

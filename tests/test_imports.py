@@ -38,7 +38,7 @@ TABLE: dict[str, tuple[int, set[str]]] = {
     "server": (8, {"engine", "client", "tokens", "trace", "price", "fit"}),
     "batch": (9, {"client", "server", "hub", "price", "tokens"}),
     "web": (10, {"server", "trace"}),
-    "bench": (10, {"kernels", "engine", "client", "fit"}),
+    "bench": (10, {"kernels", "cache", "tokens", "engine", "client", "fit"}),
 }
 TABLE["cli"] = (11, set(TABLE))
 TABLE["__main__"] = (12, {"cli"})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.tiny_llama import TinyLlama, write_tiny_llama
-from tokenglass.bench.measure import Ours
+from tokenglass.bench.ours import Ours
 from tokenglass.engine import load
 
 
@@ -33,19 +33,27 @@ def record() -> dict[str, Any]:
         "version": "0.1.0",
         "machine": {"cpu": "A processor", "cores": 2, "num_threads": 2, "isa": "avx2"},
         "model": "tiny.gguf",
-        "plan": {"rounds": 3, "prefills": [512], "decode_prompt": 16, "decode": 128},
-        "peer": {"name": "llama.cpp", "version": "llama-cpp-python 0.3.36", "how": "at its best"},
-        "results": {
-            "prefill_512_tokens_per_s": {
-                "tokenglass": [1000.0, 2400.0, 2000.0],
-                "llama.cpp": [200.0, 300.0, 310.0],
+        "plan": {
+            "rounds": 3, "prefills": [512], "depths": [0], "rows": [8], "decode": 64, "cold_starts": 2,
+        },
+        "peers": [
+            {
+                "name": "llama.cpp", "kind": "llama.cpp", "variant": "",
+                "version": "llama-cpp-python 0.3.36", "how": "at its best",
             },
-            "decode_tokens_per_s": {"tokenglass": [150.0, 301.0, 300.0], "llama.cpp": [50.0, 100.0, 120.0]},
-            "share_of_limit": {"tokenglass": [0.5, 0.91, 0.9]},
+        ],
+        "results": {
             "memory_bytes": {
                 "tokenglass": [172_000_000, 172_000_000],
                 "llama.cpp": [207_000_000, 207_000_000],
             },
+            "prefill_512_tokens_per_s": {
+                "tokenglass": [1000.0, 2400.0, 2000.0],
+                "llama.cpp": [200.0, 300.0, 310.0],
+            },
+            "decode_0_share": {"tokenglass": [0.5, 0.91, 0.9]},
+            "decode_0_tokens_per_s": {"tokenglass": [150.0, 301.0, 300.0], "llama.cpp": [50.0, 100.0, 120.0]},
+            "int8_per_s": {"tokenglass": [4e11, 3.9e11, 4.1e11]},
         },
         "sha256": "abcdefabcdef",
-    }
+    }  # fmt: skip

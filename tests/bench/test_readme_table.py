@@ -40,9 +40,9 @@ def test_result_is_kept_and_both_pages_are_rewritten(
     script.main()
     english = (tmp_path / "README.md").read_text(encoding="utf-8")
     chinese = (tmp_path / "README.zh-CN.md").read_text(encoding="utf-8")
-    assert "| decode | 300 tokens/s | 100 tokens/s | 3.00x |" in english
+    assert "| decode after 0 | 300 tokens/s | 100 tokens/s | 3.00x |" in english
     assert "commit 0123456789ab, 2026-01-02" in english
-    assert "| 解码 | 300 tokens/s | 100 tokens/s | 3.00x |" in chinese
+    assert "| 在 0 个 token 之后解码 | 300 tokens/s | 100 tokens/s | 3.00x |" in chinese
     for page in (english, chinese):
         assert page.endswith(f"\n{script.END}\n\nthe rest\n")
         assert page.count("3.00x") == 1  # the second run replaced the first
@@ -62,9 +62,9 @@ def test_pages_can_be_rewritten_without_measuring(
 
 
 def test_every_label_has_a_chinese_word(script: ModuleType) -> None:
-    from tokenglass.bench.table import METRICS
+    from tokenglass.bench.table import LABELS
 
-    assert {label for label, _, _ in METRICS.values()} <= set(script.CHINESE)
+    assert {label for label, _, _ in LABELS.values()} <= set(script.CHINESE)
 
 
 def test_page_without_markers_is_refused(script: ModuleType, tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_real_pages_have_the_markers(script: ModuleType, name: str) -> None:
     assert page.count(script.BEGIN) == page.count(script.END) == 1
 
 
-def test_script_asks_for_a_comparison(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_script_asks_for_json(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        assert command[1:] == ["-m", "tokenglass", "bench", "--vs", "llama.cpp", "--json", "-n", "3"]
+        assert command[1:] == ["-m", "tokenglass", "bench", "--json", "-n", "3"]
         return subprocess.CompletedProcess(command, 0, stdout="{}\n")
 
     monkeypatch.setattr(subprocess, "run", run)

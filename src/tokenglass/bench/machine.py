@@ -1,8 +1,10 @@
-"""The machine a number was measured on, and what its memory allows.
+"""The machine a number was measured on, and what its memory and its processor allow.
 
 Decoding one token reads every weight once, so no engine can decode faster than memory delivers them:
     limit in tokens/s = read speed in bytes/s / bytes of weights that one token reads
-The read speed is measured on those very bytes, in the same process and with the same threads.
+The read speed is measured on those very bytes, in the same process and with the same threads. A prompt is
+bound by arithmetic instead:
+    limit in tokens/s = int8 multiply-adds/s of the processor / multiply-adds of one token
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tokenglass.kernels import Cpu
 
 READ_PASSES = 5
 READ_S = 0.05  # a large model gets fewer passes
@@ -31,6 +36,21 @@ def read_bytes_per_s(num_bytes: int, read: Callable[[], object]) -> float:
         if time.perf_counter() - started_s > READ_S:
             break
     return num_bytes / max(best_s, 1e-9)
+
+
+def int8_per_s(cpu: Cpu) -> float:
+    """Multiply-adds a second that this processor's int8 instruction gives: the best of five passes."""
+    from tokenglass.kernels import int8_peak  # late: others want this file without the kernels
+
+    num_blocks, best = 64 * cpu.num_threads, 0.0
+    started_s = time.perf_counter()
+    for _ in range(READ_PASSES):
+        pass_s = time.perf_counter()
+        num = int8_peak(cpu, num_blocks)
+        best = max(best, num / max(time.perf_counter() - pass_s, 1e-9))
+        if time.perf_counter() - started_s > READ_S:
+            break
+    return best
 
 
 def peak_memory_bytes() -> int | None:

@@ -1,9 +1,9 @@
-"""Measures an engine in rounds: prefill, decode, and for our own the share of Python and of memory's limit.
+"""Measures engines in rounds: prefill, decode, several at once, cold starts; ours against the limits too.
 
-Everyone is asked the same way: these ids, that many tokens, greedy, end tokens ignored. Then
+Everyone is asked the same way (`ours.py`, `Contender`), in turns, and only one runs at a time. Then
     prefill tokens/s = prompt tokens / time until the first token is chosen
-    decode tokens/s  = tokens after the first / time after the first
-Each round starts the text at another place, so that no engine can reuse what it cached of the round before.
+    decode tokens/s  = tokens after the first / time after the first, of all requests together
+A prompt begins at another place in each round, so that nothing cached of the round before is of use.
 """
 
 from __future__ import annotations
@@ -15,147 +15,98 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
-from tokenglass.bench.machine import read_bytes_per_s
-from tokenglass.engine import Engine, Request
+from tokenglass.bench.machine import int8_per_s, read_bytes_per_s
+from tokenglass.bench.ours import Contender, Ours
+from tokenglass.bench.plan import Plan, text_ids
 from tokenglass.errors import TokenglassError
+from tokenglass.kernels import cpu, read_all
 
-TEXT = (
-    "A language model does one thing: it scores every token that could come next. To score them it "
-    "reads all of its weights, layer by layer, and the keys and values of everything that was said "
-    "before. One token is then chosen and appended, and the whole begins again. Reading is what takes "
-    "the time: memory delivers some tens of gigabytes a second, and the processor waits for it. A "
-    "prompt is different. Its tokens are all known, so each weight that arrives is used for many of "
-    "them, and now memory waits for the processor. "
-)
 Results = dict[str, dict[str, list[float]]]  # metric -> engine -> one value for each round
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What one measurement consists of. Lengths in tokens."""
-
-    rounds: int = 5
-    prefills: tuple[int, ...] = (512, 128)
-    decode_prompt: int = 16
-    decode: int = 128
-
-    @property
-    def num_ids(self) -> int:
-        """Ids of text that the rounds need, all starts included."""
-        return max(*self.prefills, self.decode_prompt) + self.rounds
-
-    def within(self, context_length: int) -> Plan:
-        """The same with lengths cut to what a small window holds."""
-        room = context_length - 1
-        decode_prompt = min(self.decode_prompt, room // 2)
-        return replace(
-            self,
-            prefills=tuple(dict.fromkeys(min(length, room) for length in self.prefills)),
-            decode_prompt=decode_prompt,
-            decode=min(self.decode, room - decode_prompt),
-        )
-
-    @property
-    def positions(self) -> int:
-        """The context that is enough for every part."""
-        return max(*self.prefills, self.decode_prompt + self.decode) + 1
-
-
-@dataclass(frozen=True)
-class Times:
-    """Seconds from the request to the first token, and from there to the last; and the ids."""
-
-    first_token_s: float
-    rest_s: float
-    token_ids: tuple[int, ...]
-
-
-class Contender(Protocol):
-    """An engine that can be measured."""
-
-    @property
-    def name(self) -> str: ...
-    def generate(self, ids: Sequence[int], num_tokens: int) -> Times:
-        """Exactly `num_tokens` greedy tokens after `ids`, with nothing kept from the call before."""
-
-
-class Ours:
-    """This engine as `tokenglass run` uses it: through `stream`, the making of text included."""
-
-    name = "tokenglass"
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-
-    def generate(self, ids: Sequence[int], num_tokens: int) -> Times:
-        """The tokens and their times; ContextFullError: no room for them."""
-        request = Request(prompt_ids=ids, max_tokens=num_tokens, ignore_end=True)
-        pieces = list(self.engine.stream(request))
-        timings = pieces[-1].timings
-        token_ids = tuple(token for piece in pieces for token in piece.token_ids)
-        return Times(timings.time_to_first_token_s, timings.decode_s, token_ids)
-
-    def python_share(self, ids: Sequence[int], num_tokens: int) -> float:
-        """(step - time inside operations) / step, over the decode steps. Measured apart from `generate`: the
-        clock that is read around each operation costs time too.
-        """
-        cpu = self.engine.model.cpu
-        cpu.is_timed = True
-        try:
-            stream = self.engine.stream(Request(prompt_ids=ids, max_tokens=num_tokens, ignore_end=True))
-            next(stream)  # the prompt
-            cpu.op_seconds, started_s = 0.0, time.perf_counter()
-            for _ in stream:
-                pass
-            return 1 - cpu.op_seconds / (time.perf_counter() - started_s)
-        finally:
-            cpu.is_timed = False
-
-    def weight_bytes(self) -> int:
-        """Bytes of weights that one decoded token reads."""
-        return sum(product.num_bytes for product in self.engine.model.products)
 
 
 def measure(
     ours: Ours, peers: Sequence[Contender], plan: Plan, *, on_round: Callable[[int], None] = lambda _: None
 ) -> Results:
-    """Rounds of A B A B …: each engine is measured once in every round, and only one runs at a time."""
-    ids = text_ids(ours.engine, plan.num_ids)
+    """Rounds of A B A B …: each engine is measured once in every round."""
+    ids = text_ids(ours.engine.tokenizer, plan.num_ids)
     for contender in (ours, *peers):
-        contender.generate(ids[: max(plan.prefills)], 2)  # first touch of buffers, not counted
+        warm_up(contender, ids, plan)
     results: Results = {}
     for i in range(plan.rounds):
         on_round(i)
+        add(results, ours.name, machine_limits(ours))
         for contender in (ours, *peers):
-            _add(results, contender.name, measure_round(contender, ids[i:], plan))
-        _add(results, ours.name, own_share(ours, ids[i:], plan, results))
+            add(results, contender.name, measure_round(contender, ids, plan, i))
+        add(results, ours.name, own_shares(ours, ids, plan, results))
     return results
 
 
-def measure_round(contender: Contender, ids: Sequence[int], plan: Plan) -> dict[str, float]:
+def warm_up(contender: Contender, ids: Sequence[int], plan: Plan) -> None:
+    """First touch of buffers, and the caches that stand before what is decoded; not counted."""
+    for length in plan.prefills[:1]:
+        contender.generate([ids[:length]], 2)
+    for depth in plan.depths:
+        contender.generate([ids[: depth or 1]], 2, keep=True)
+    for num in plan.rows:
+        contender.generate(plan.prompts(ids, num), 2)
+
+
+def measure_round(contender: Contender, ids: Sequence[int], plan: Plan, start: int) -> dict[str, float]:
     """Tokens per second of each part, once."""
-    rates = {
-        f"prefill_{n}_tokens_per_s": n / contender.generate(ids[:n], 1).first_token_s for n in plan.prefills
-    }
-    rest_s = contender.generate(ids[: plan.decode_prompt], plan.decode).rest_s
-    return {**rates, "decode_tokens_per_s": (plan.decode - 1) / rest_s}
+    values = {}
+    for n in plan.prefills:
+        values[f"prefill_{n}_tokens_per_s"] = (
+            n / contender.generate([ids[start : start + n]], 1).first_token_s
+        )
+    for depth in plan.depths:
+        rest_s = contender.generate([ids[: depth or 1]], plan.decode, keep=True).rest_s
+        values[f"decode_{depth}_tokens_per_s"] = (plan.decode - 1) / rest_s
+    for num in plan.rows:
+        rest_s = contender.generate(plan.prompts(ids[start:], num), plan.decode).rest_s
+        values[f"rows_{num}_tokens_per_s"] = num * (plan.decode - 1) / rest_s
+        values[f"rows_{num}_step_s"] = rest_s / (plan.decode - 1)
+    return values
 
 
-def own_share(ours: Ours, ids: Sequence[int], plan: Plan, results: Results) -> dict[str, float]:
-    """How near the round's decoding came to what memory allows, and how much of it was Python."""
-    bytes_per_s = results["decode_tokens_per_s"][ours.name][-1] * ours.weight_bytes()
-    model = ours.engine.model
-    limit = read_bytes_per_s(ours.weight_bytes(), model.read_weights)
+def machine_limits(ours: Ours) -> dict[str, float]:
+    """What memory and the processor allow at this moment: bytes/s of reading the model's own weights with one
+    and with all threads, and multiply-adds/s of int8.
+    """
+    model, num_bytes = ours.engine.model, ours.weight_bytes()
+    one = cpu(1, model.cpu.isa)
     return {
-        "decode_bytes_per_s": bytes_per_s,
-        "limit_bytes_per_s": limit,
-        "share_of_limit": bytes_per_s / limit,
-        "python_share": ours.python_share(ids[: plan.decode_prompt], min(plan.decode, 32)),
+        "read_1_bytes_per_s": read_bytes_per_s(num_bytes, lambda: read_all(model.products, one)),
+        "read_bytes_per_s": read_bytes_per_s(num_bytes, model.read_weights),
+        "int8_per_s": int8_per_s(model.cpu),
     }
+
+
+def own_shares(ours: Ours, ids: Sequence[int], plan: Plan, results: Results) -> dict[str, float]:
+    """How near this round came to the limits, as a whole and the products alone, and how much was Python.
+
+    Bytes of a decoded token = all weights + the keys and values before it.
+    """
+
+    def newest(metric: str) -> float:
+        return results[metric][ours.name][-1]
+
+    values, steps, model = {}, plan.decode - 1, ours.engine.model
+    for n in plan.prefills:
+        first, _ = ours.inside([ids[:n]], 1)
+        work, peak = ours.multiply_adds(n), newest("int8_per_s")
+        values[f"prefill_{n}_share"] = work / n * newest(f"prefill_{n}_tokens_per_s") / peak
+        values[f"prefill_{n}_products_share"] = work / first.product_s / peak
+    for depth in plan.depths:
+        _, rest = ours.inside([ids[: depth or 1]], plan.decode, keep=True)
+        num_bytes = ours.weight_bytes() + model.kv_bytes_per_token * (depth + plan.decode // 2)
+        rate, limit = newest(f"decode_{depth}_tokens_per_s"), newest("read_bytes_per_s")
+        values[f"decode_{depth}_bytes_per_s"] = num_bytes * rate
+        values[f"decode_{depth}_share"] = num_bytes * rate / limit
+        values[f"decode_{depth}_products_share"] = ours.weight_bytes() * steps / rest.product_s / limit
+        values[f"decode_{depth}_python_share"] = 1 - rest.op_s / rest.seconds
+    return values
 
 
 def cold_start(command: Sequence[str]) -> dict[str, float]:
@@ -191,21 +142,14 @@ def our_cold_start(path: Path, num_threads: int) -> list[str]:
     return [sys.executable, "-m", "tokenglass", "run", "The capital of France is", "-m", str(path), *options]
 
 
-def text_ids(engine: Engine, num_ids: int) -> list[int]:
-    """That many ids of running English text."""
-    ids: list[int] = []
-    while len(ids) < num_ids:
-        ids += engine.tokenizer.encode(TEXT, bos=False)
-    return ids[:num_ids]
+def hash_of(ours: Ours) -> str:
+    """Hash of a short answer: equal on every machine, or something else was measured."""
+    tokenizer = ours.engine.tokenizer
+    answer = ours.generate([text_ids(tokenizer, 16)], 32).token_ids
+    return hashlib.sha256(tokenizer.decode(answer).encode()).hexdigest()[:12]
 
 
-def hash_of(ours: Ours, plan: Plan) -> str:
-    """Hash of what the first round decodes: equal on every machine, or something else was measured."""
-    ids = text_ids(ours.engine, plan.num_ids)[: plan.decode_prompt]
-    text = ours.engine.tokenizer.decode(ours.generate(ids, plan.decode).token_ids)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _add(results: Results, name: str, values: dict[str, float]) -> None:
+def add(results: Results, name: str, values: dict[str, float]) -> None:
+    """Books one value of each metric for the engine `name`."""
     for metric, value in values.items():
         results.setdefault(metric, {}).setdefault(name, []).append(value)

@@ -1,8 +1,8 @@
-"""llama.cpp on the same file, measured as favourably as we know how.
+"""Other engines on the same file, each in a process of its own that sleeps while it is not asked.
 
-It runs in a process of its own that sleeps while it is not asked, through the C functions of
-llama-cpp-python: no text is made, the best token is one argmax. Every number is the better one of flash
-attention on and off, with n_batch = n_ubatch = 512. Needs the extra [peers].
+How each is measured, as favourably as we know: `llama_cpp.py`, `transformers_peer.py`, `openvino_peer.py`.
+Such a module has `HOW`, and a class `Peer(path, num_threads, positions, variant)` whose `generate` runs in
+the child.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from tokenglass.bench.measure import Times
-from tokenglass.errors import MissingExtraError, TokenglassError
+from tokenglass.bench.ours import Times
+from tokenglass.errors import TokenglassError, UsageError
 
-BATCH = 512
-HOW = f"better of flash attention on and off, n_batch = n_ubatch = {BATCH}, greedy by argmax, no text made"
 COLD_START = """
 import json, sys
 from llama_cpp import Llama
@@ -34,11 +34,66 @@ print(json.dumps({"memory_bytes": peak_memory_bytes()}), flush=True)
 """
 
 
-def describe() -> dict[str, str]:
-    """The peer's name, version and how it is measured. MissingExtraError: it is not installed."""
-    if find_spec("llama_cpp") is None:
-        raise MissingExtraError("bench --vs llama.cpp", "peers")
-    return {"name": "llama.cpp", "version": f"llama-cpp-python {version('llama-cpp-python')}", "how": HOW}
+@dataclass(frozen=True)
+class Kind:
+    """An engine we can ask: what is imported, what pip calls it, our module for it, its ways to run."""
+
+    imports: str
+    package: str
+    module: str
+    variants: tuple[str, ...] = ("",)
+
+
+KINDS = {
+    "llama.cpp": Kind("llama_cpp", "llama-cpp-python", "llama_cpp"),  # and Q4_0, when the file can be made so
+    "transformers": Kind("transformers", "transformers", "transformers_peer", ("bf16", "f32")),
+    "openvino": Kind("openvino_genai", "openvino-genai", "openvino_peer"),
+}
+
+
+@dataclass(frozen=True)
+class PeerInfo:
+    """What stands beside a peer's numbers, and which file it runs."""
+
+    kind: str
+    variant: str
+    version: str
+    how: str
+
+    @property
+    def name(self) -> str:
+        """As the tables call it: `llama.cpp`, `llama.cpp Q4_0`, `transformers bf16`."""
+        return f"{self.kind} {self.variant}".rstrip()
+
+    def record(self) -> dict[str, str]:
+        """For JSON."""
+        return {"name": self.name, **asdict(self)}
+
+
+def find_peers(names: Sequence[str]) -> list[PeerInfo]:
+    """What will be measured. UsageError: a name nobody knows; TokenglassError: one that is not installed."""
+    found = []
+    for name in names:
+        if name not in KINDS:
+            raise UsageError(f"no engine is called {name!r}", remedy=f"--vs takes {', '.join(KINDS)}")
+        kind = KINDS[name]
+        if find_spec(kind.imports) is None:
+            raise TokenglassError(
+                f"bench --vs {name} needs the package {kind.package}",
+                remedy=f"Install it: pip install {kind.package}",
+            )
+        how = import_module(f"tokenglass.bench.{kind.module}").HOW
+        for variant in kind.variants:
+            found.append(PeerInfo(name, variant, f"{kind.package} {installed(kind.package)}", how))
+    return found
+
+
+def installed(package: str) -> str:
+    """The version of a package."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "?"
 
 
 def cold_start_command(path: Path, num_threads: int) -> list[str]:
@@ -46,89 +101,46 @@ def cold_start_command(path: Path, num_threads: int) -> list[str]:
     return [sys.executable, "-c", COLD_START, str(path), str(num_threads)]
 
 
-class LlamaCpp:
-    """llama.cpp in a child process; a context manager, and a `Contender` while it is open."""
+class Peer:
+    """A peer in a child process; a context manager, and a `Contender` while it is open."""
 
-    name = "llama.cpp"
-
-    def __init__(self, path: Path, *, num_threads: int, positions: int) -> None:
+    def __init__(self, info: PeerInfo, path: Path, *, num_threads: int, positions: int) -> None:
+        self.name = info.name
         spawn = get_context("spawn")
         self._pipe, theirs = spawn.Pipe()
-        self._process = spawn.Process(
-            target=_serve, args=(theirs, str(path), num_threads, positions), daemon=True
-        )
+        arguments = (KINDS[info.kind].module, str(path), num_threads, positions, info.variant)
+        self._process = spawn.Process(target=_serve, args=(theirs, *arguments), daemon=True)
         self._process.start()
         theirs.close()
 
-    def generate(self, ids: Sequence[int], num_tokens: int) -> Times:
-        """The better times of both settings. TokenglassError: the child is gone."""
+    def generate(self, prompts: Sequence[Sequence[int]], num_tokens: int, *, keep: bool = False) -> Times:
+        """As `Contender` says. TokenglassError: the child is gone."""
         try:
-            self._pipe.send((list(ids), num_tokens))
-            on, off = self._pipe.recv()
+            self._pipe.send(([list(ids) for ids in prompts], num_tokens, keep))
+            first_s, rest_s, ids = self._pipe.recv()
         except (EOFError, OSError) as error:
-            raise TokenglassError("llama.cpp stopped; it may not know this model") from error
-        return Times(min(on[0], off[0]), min(on[1], off[1]), tuple(on[2]))
+            raise TokenglassError(f"{self.name} stopped; it may not know this model") from error
+        return Times(first_s, rest_s, tuple(ids))
 
-    def __enter__(self) -> LlamaCpp:
+    def __enter__(self) -> Peer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the child; may be called again."""
         self._process.kill()
         self._process.join()
 
 
-# --- in the child ---
-
-
-def _serve(pipe: Connection, path: str, num_threads: int, positions: int) -> None:
-    import llama_cpp
-
+def _serve(pipe: Connection, module: str, *arguments: Any) -> None:
+    """The child: one answer for each question, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
-    silent = llama_cpp.llama_log_callback(lambda *_: None)
-    llama_cpp.llama_log_set(silent, None)
-    llama_cpp.llama_backend_init()
-    model = llama_cpp.llama_model_load_from_file(path.encode(), llama_cpp.llama_model_default_params())
-    if not model:
-        return
-    contexts = [_context(llama_cpp, model, num_threads, positions, flash) for flash in (1, 0)]
+    peer = import_module(f"tokenglass.bench.{module}").Peer(*arguments)
     while True:
         try:
-            ids, num_tokens = pipe.recv()
+            prompts, num_tokens, keep = pipe.recv()
         except EOFError:
             return
-        pipe.send([_generate(llama_cpp, model, context, ids, num_tokens) for context in contexts])
-
-
-def _context(llama_cpp: Any, model: Any, num_threads: int, positions: int, flash: int) -> Any:
-    params = llama_cpp.llama_context_default_params()
-    params.n_ctx = positions + BATCH
-    params.n_batch = params.n_ubatch = BATCH
-    params.n_threads = params.n_threads_batch = num_threads
-    params.flash_attn_type = flash
-    params.no_perf = True
-    context = llama_cpp.llama_init_from_model(model, params)
-    assert context, "llama.cpp made no context"
-    return context
-
-
-def _generate(
-    llama_cpp: Any, model: Any, context: Any, ids: list[int], num_tokens: int
-) -> tuple[float, float, list[int]]:
-    from time import perf_counter
-
-    import numpy as np
-
-    vocab = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
-    llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(context), True)
-    tokens: list[int] = []
-    started_s = first_s = perf_counter()
-    for _ in range(num_tokens):
-        array = (llama_cpp.llama_token * len(ids))(*ids)
-        status = llama_cpp.llama_decode(context, llama_cpp.llama_batch_get_one(array, len(ids)))
-        assert status == 0, f"llama_decode returned {status}"
-        logits = np.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(context, -1), shape=(vocab,))
-        ids = [int(logits.argmax())]
-        tokens += ids
-        if len(tokens) == 1:
-            first_s = perf_counter()
-    return first_s - started_s, perf_counter() - first_s, tokens
+        pipe.send(peer.generate(prompts, num_tokens, keep))

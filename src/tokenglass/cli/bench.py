@@ -1,17 +1,27 @@
-"""`tokenglass bench`: what this machine does with a model, alone or beside llama.cpp on the same file."""
+"""`tokenglass bench`: what this machine does with a model, alone or beside other engines on the same file.
+
+What is measured: `bench/plan.py`, and how: `bench/measure.py`. `bench compare A B`: `bench_compare.py`.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tokenglass import __version__
 from tokenglass.bench import peers
+from tokenglass.bench.llama_cpp import requantised
 from tokenglass.bench.machine import commit, describe_machine
-from tokenglass.bench.measure import Ours, Plan, Results, cold_start, hash_of, measure, our_cold_start
+from tokenglass.bench.measure import Results, add, cold_start, hash_of, measure, our_cold_start
+from tokenglass.bench.ours import Ours
+from tokenglass.bench.peers import PeerInfo
+from tokenglass.bench.plan import FULL, PARTS, QUICK, Plan
 from tokenglass.bench.table import text_table
 from tokenglass.cli.journal import note_bench
 from tokenglass.cli.language import t
@@ -19,31 +29,45 @@ from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.progress import download_progress
 from tokenglass.engine import load
+from tokenglass.engine.load import MAX_RUNNING
+from tokenglass.errors import ParameterError
 from tokenglass.hub import DEFAULT_MODEL, resolve
 from tokenglass.sampling.params import check_integer
 
-COLD_STARTS = 3
+EPILOG = (
+    "tokenglass bench compare A B: two files of --json results, and which differences are only noise. "
+    "Prefill is held against the int8 peak of the processor, decoding against the speed of memory."
+)
 
 
 def main(arguments: list[str]) -> int:
     """Measures, and prints a table or (--json) one JSON line."""
+    if arguments[:1] == ["compare"]:
+        from tokenglass.cli.bench_compare import compare
+
+        return compare(arguments[1:])
     options = bench_parser().values(arguments)
     plan = plan_of(options)
-    peer = peers.describe() if options["vs"] else None
+    infos = peers.find_peers(options["vs"])
     with download_progress() as progress:
         path = resolve(options["model"], progress=progress)
     ours = Ours(load(path, num_threads=options["threads"]))
     plan = plan.within(ours.engine.context_length)
     num_threads = ours.engine.model.cpu.num_threads
     with ExitStack() as stack:
+        files = files_of(infos, path, num_threads, stack)
         others = [
-            stack.enter_context(peers.LlamaCpp(path, num_threads=num_threads, positions=plan.positions))
-            for _ in ([peer] if peer else [])
+            stack.enter_context(
+                peers.Peer(info, files[info], num_threads=num_threads, positions=plan.positions)
+            )
+            for info in files
         ]
         results = measure(
             ours, others, plan, on_round=lambda i: say(t("round {i} of {n}", i=i + 1, n=plan.rounds))
         )
-    add_cold_starts(results, path, num_threads, has_peer=peer is not None)
+        for contender in others:  # a cold start begins with free memory
+            contender.close()
+        add_cold_starts(results, path, files, num_threads, plan.cold_starts)
     record = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
@@ -51,9 +75,9 @@ def main(arguments: list[str]) -> int:
         "machine": {**describe_machine(), "num_threads": num_threads, "isa": ours.engine.model.cpu.isa},
         "model": path.name,
         "plan": vars(plan),
-        "peer": peer,
+        "peers": [info.record() for info in files],
         "results": results,
-        "sha256": hash_of(ours, plan),
+        "sha256": hash_of(ours),
     }
     write((json.dumps(record) if options["json"] else report(record)) + "\n")
     note_bench(record)
@@ -62,50 +86,113 @@ def main(arguments: list[str]) -> int:
 
 def bench_parser() -> Parser:
     """The parser behind `tokenglass bench --help`."""
-    parser = Parser("bench", "Measure this machine: tokens per second and the share of what memory allows.")
+    parser = Parser(
+        "bench", "Measure this machine: tokens per second and the share of what it allows.", epilog=EPILOG
+    )
     add = parser.add_argument
     add("-m", "--model", default=DEFAULT_MODEL, help="path of a .gguf file, or a name (default: %(default)s)")
-    add("--vs", choices=("llama.cpp",), help="measure it too, in turns, on the same file (extra [peers])")
-    add("-n", "--rounds", type=int, metavar="N", help="how often everything is measured (default: 5)")
-    add("--quick", action="store_true", help="2 rounds unless -n is given, and one prompt length")
-    add("--threads", type=int, metavar="N", help="default: the processors this process may use")
+    add(
+        "--vs",
+        type=names,
+        default=[],
+        metavar="NAMES",
+        help="measure these too, in turns: llama.cpp, transformers, openvino",
+    )
+    add("--only", type=names, metavar="PARTS", help="only these: prefill, decode, rows, cold")
+    add("--full", action="store_true", help="longer prompts, deeper texts, 5 rounds: some minutes")
+    add("--prefill", type=numbers, metavar="N,N", help="lengths of the prompts")
+    add("--decode", type=numbers, metavar="N,N", help="tokens that stand before those that are decoded")
+    add("--rows", type=numbers, metavar="N,N", help="how many requests step together")
+    add("-n", "--rounds", type=int, metavar="N", help="how often everything is measured (default: 3)")
+    add("--threads", type=int, metavar="N", help="default: one for each core that may be used")
     add("--json", action="store_true", help="one JSON line with every single value, commit and machine")
     return parser
 
 
 def plan_of(options: dict[str, Any]) -> Plan:
-    """What to measure. ParameterError: no rounds."""
-    rounds = options["rounds"] if options["rounds"] is not None else 2 if options["quick"] else Plan.rounds
-    check_integer("rounds", rounds, 1, 1000)
-    return Plan(rounds=rounds, prefills=Plan.prefills[:1] if options["quick"] else Plan.prefills)
+    """What to measure. ParameterError: a number outside its range, a part nobody knows."""
+    plan = FULL if options["full"] else QUICK
+    for name, low, high in (("prefill", 1, 1 << 20), ("decode", 0, 1 << 20), ("rows", 1, MAX_RUNNING)):
+        for value in options[name] or ():
+            check_integer(name, value, low, high)
+    plan = replace(
+        plan,
+        prefills=tuple(options["prefill"] or plan.prefills),
+        depths=tuple(options["decode"] or plan.depths),
+        rows=tuple(options["rows"] or plan.rows),
+    )
+    if options["rounds"] is not None:
+        check_integer("rounds", options["rounds"], 1, 1000)
+        plan = replace(plan, rounds=options["rounds"])
+    if options["only"] is not None:
+        for part in options["only"]:
+            if part not in PARTS:
+                raise ParameterError("--only", f"takes {', '.join(PARTS)}, not {part!r}")
+        plan = plan.only(options["only"])
+    return plan
 
 
-def add_cold_starts(results: Results, path: Path, num_threads: int, *, has_peer: bool) -> None:
+def names(argument: str) -> list[str]:
+    """`a,b` as a list."""
+    return [name for name in argument.split(",") if name]
+
+
+def numbers(argument: str) -> list[int]:
+    """`128,512` as numbers."""
+    try:
+        return [int(number) for number in argument.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be whole numbers with commas, like 128,512, not {argument!r}"
+        ) from None
+
+
+def files_of(infos: list[PeerInfo], path: Path, num_threads: int, stack: ExitStack) -> dict[PeerInfo, Path]:
+    """Which file each peer runs: this one, and llama.cpp also its best form of it, made in a folder that the
+    stack removes.
+    """
+    files = {}
+    for info in infos:
+        files[info] = path
+        if info.kind == "llama.cpp":
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            say(t("llama.cpp makes its Q4_0 of {name}", name=path.name))
+            if requantised(path, folder / "q4_0.gguf", num_threads):
+                best = PeerInfo(info.kind, "Q4_0", info.version, info.how)
+                files[best] = folder / "q4_0.gguf"
+            else:
+                say(t("llama.cpp cannot make a Q4_0 of {name}: only the file as it is", name=path.name))
+    return files
+
+
+def add_cold_starts(
+    results: Results, path: Path, files: dict[PeerInfo, Path], num_threads: int, num_starts: int
+) -> None:
     """Starts fresh processes, in turns, and adds how long each took to its first token and its memory."""
     commands = {"tokenglass": our_cold_start(path, num_threads)}
-    if has_peer:
-        commands["llama.cpp"] = peers.cold_start_command(path, num_threads)
-    for _ in range(COLD_STARTS):
+    for info, file in files.items():
+        if info.kind == "llama.cpp":
+            commands[info.name] = peers.cold_start_command(file, num_threads)
+    for _ in range(num_starts):
         for name, command in commands.items():
-            for metric, value in cold_start(command).items():
-                results.setdefault(metric, {}).setdefault(name, []).append(value)
+            add(results, name, cold_start(command))
 
 
 def report(record: dict[str, Any]) -> str:
     """The table, what was measured, and on what."""
-    plan, machine, peer = record["plan"], record["machine"], record["peer"]
+    plan, machine = record["plan"], record["machine"]
     chip = {key: machine[key] for key in ("isa", "cpu")}
     lines = [
         text_table(record),
         "",
         t("{model}, {n} threads, {isa}, {cpu}", model=record["model"], n=machine["num_threads"], **chip),
         t(
-            "{rounds} rounds; decode: {decode} tokens after {decode_prompt}; "
+            "median (min-max) of {rounds} rounds; {decode} tokens decoded; "
             "cold start: new process to first token; sha256 {sha256}",
-            **plan,
+            rounds=plan["rounds"],
+            decode=plan["decode"],
             sha256=record["sha256"],
         ),
     ]
-    if peer:
-        lines.append(t("{name} ({version}): {how}; ratio: ours / theirs", **peer))
+    lines += [t("{name} ({version}): {how}; ratio: ours / theirs", **peer) for peer in record["peers"]]
     return "\n".join(lines)

@@ -84,14 +84,15 @@ def note_bench(record: Mapping[str, Any]) -> None:
         values = record["results"].get(metric, {}).get("tokenglass")
         return median(values) if values else None
 
-    longest = max(record["plan"]["prefills"])
+    plan = record["plan"]
+    longest, least = max(plan["prefills"], default=0), min(plan["depths"], default=0)
     add_note(
         "bench",
         model=record["model"],
-        prompt_tokens=record["plan"]["decode_prompt"],
-        output_tokens=record["plan"]["decode"],
+        prompt_tokens=longest,
+        output_tokens=plan["decode"],
         prefill_tokens_per_s=middle(f"prefill_{longest}_tokens_per_s"),
-        decode_tokens_per_s=middle("decode_tokens_per_s"),
+        decode_tokens_per_s=middle(f"decode_{least}_tokens_per_s"),
         memory_bytes=middle("memory_bytes"),
         sha256=record["sha256"],
     )

@@ -29,7 +29,7 @@ VERBS = {
     "models": "models known by name and models stored here: pull, show, remove, share",
     "convert": "a model into a GGUF or safetensors file, its weights as they are or quantised",
     "explain-cache": "what keeping keys and values saves: two loops, side by side",
-    "bench": "measure this machine: tokens per second and the share of what memory allows",
+    "bench": "measure this machine: tokens per second and the share of what it allows",
     "doctor": "whether this machine can run a model, how, and what would make it better",
     "replay": "run a stored trace again and check every token, or show it",
     "presets": "sampling settings for four kinds of text, and why",

@@ -53,12 +53,24 @@ ZH = {
     "is for chat, and --raw continues the text as it is": "用于聊天，而 --raw 是原样续写文字",
     "{what} needs the extra [{extra}]": "{what} 要有附加包 [{extra}]",
     "Install it: {command}": "请安装：{command}",
+    "Install it: pip install {package}": "请安装：pip install {package}",
     "{hint}See tokenglass --help": "{hint}用法见 tokenglass --help",
     "{hint}See {command} --help": "{hint}用法见 {command} --help",
     "{option}: must be a rate from 0.001/s to 1000/s, like 2/s, not {value}": "{option}：要是 0.001/s 到 1000/s 之间的速度，例如 2/s，不能是 {value}",
     "{option}: must be numbers with commas, like 0.2,0.7, not {value}": "{option}：要是用逗号隔开的数，例如 0.2,0.7，不能是 {value}",
     "{option}: must be ID=VALUE, like 42=-100, not {value}": "{option}：要写成 ID=值，例如 42=-100，不能是 {value}",
     "{example} chat.json": "{example} chat.json",
+    # bench
+    "no engine is called {name}": "没有叫 {name} 的引擎",
+    "--vs takes {names}": "--vs 可以是 {names}",
+    "{name} stopped; it may not know this model": "{name} 停了；它可能不认识这个模型",
+    "bench --vs {name} needs the package {package}": "bench --vs {name} 要有 {package} 这个包",
+    "takes {parts}, not {part}": "可以是 {parts}，不能是 {part}",
+    "{option}: must be whole numbers with commas, like 128,512, not {value}": "{option}：要是用逗号隔开的整数，例如 128,512，不能是 {value}",
+    "these results are not of one kind: {difference}": "这两个结果不是同一类：{difference}",
+    "Add --force to compare them anyway": "加上 --force 仍然比较",
+    "{path} holds no result of this version": "{path} 里没有这个版本的结果",
+    "Make one: tokenglass bench --json > FILE": "请生成一个：tokenglass bench --json > FILE",
     # looking at tokens
     "{word} is {n} tokens: {tokens}": "{word} 是 {n} 个词元：{tokens}",
     "Name one of them, as #ID": "请写出其中一个，写法是 #ID",
@@ -224,6 +236,5 @@ ZH = {
     "{path}, line {n}: not a token event ({reason})": "{path} 第 {n} 行：不是词元事件（{reason}）",
     "{path}, line {n}: not JSON; the file may be cut": "{path} 第 {n} 行：不是 JSON；文件可能不完整",
     # bench
-    "llama.cpp stopped; it may not know this model": "llama.cpp 停了；它可能不认识这个模型",
     "the cold start failed: {reason}": "冷启动失败：{reason}",
 }

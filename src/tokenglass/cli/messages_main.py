@@ -1,4 +1,4 @@
-"""Chinese for the overview, argparse's own words, `run` with its last line, downloads and `bench`."""
+"""Chinese for the overview, argparse's own words, `run` with its last line, and downloads."""
 
 # ruff: noqa: E501 - one entry is one line where it can be
 
@@ -11,7 +11,7 @@ ZH = {
     "tokenglass COMMAND --help says what a command takes; tokenglass --version: which one.": "tokenglass 命令 --help 列出一个命令的选项；tokenglass --version 显示版本。",
     "Everywhere: --lang en or --lang zh, or TOKENGLASS_LANG=zh (中文).": "随处可用：--lang en（英文）、--lang zh，或者 TOKENGLASS_LANG=zh。",
     "answer a prompt, or continue a text, with a model on this machine": "用本机的模型回答提示词，或者续写文字",
-    "measure this machine: tokens per second and the share of what memory allows": "测量这台机器：每秒词元数，以及达到内存极限的几成",
+    "measure this machine: tokens per second and the share of what it allows": "测量这台机器：每秒词元数，以及达到机器极限的几成",
     "there is not enough memory. A smaller --context or model needs less": "内存不够。减小 --context 或换更小的模型",
     "the system refused: {reason}": "系统拒绝了：{reason}",
     # argparse
@@ -59,14 +59,4 @@ ZH = {
     "unpacking {name}": "正在解包 {name}",
     "another process is fetching {name}, waiting for it": "另一个进程正在取 {name}，等它完成",
     ": {done:.0f} of {total:.0f} MB": "：{done:.0f} / {total:.0f} MB",
-    # bench
-    "Measure this machine: tokens per second and the share of what memory allows.": "测量这台机器：每秒词元数，以及达到内存极限的几成。",
-    "measure it too, in turns, on the same file (extra [peers])": "同时轮流测量它，用同一个文件（附加包 [peers]）",
-    "how often everything is measured (default: 5)": "每项测量几轮（默认：5）",
-    "2 rounds unless -n is given, and one prompt length": "没写 -n 时测 2 轮，只用一种提示词长度",
-    "one JSON line with every single value, commit and machine": "输出一行 JSON，含每个数值、提交和机器",
-    "round {i} of {n}": "第 {i} 轮，共 {n} 轮",
-    "{model}, {n} threads, {isa}, {cpu}": "{model}，{n} 个线程，{isa}，{cpu}",
-    "{rounds} rounds; decode: {decode} tokens after {decode_prompt}; cold start: new process to first token; sha256 {sha256}": "{rounds} 轮；解码：在 {decode_prompt} 个词元之后解码 {decode} 个；冷启动：从新进程到首词元；sha256 {sha256}",
-    "{name} ({version}): {how}; ratio: ours / theirs": "{name}（{version}）：{how}；比值：我们 / 对方",
 }
