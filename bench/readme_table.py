@@ -4,8 +4,8 @@
     python bench/readme_table.py --from-results     # only rewrite, from the last line of the results
 
 Needs llama-cpp-python. Run it on a quiet machine; arguments it does not know go to `tokenglass bench`. The
-page docs/*/performance.md is written by `performance_page.py`, with the words and markers of this file; it rewrites
-the READMEs too.
+page docs/*/performance.md is written by `performance_page.py`, with the words and markers of this file;
+it rewrites the READMEs too.
 """
 
 from __future__ import annotations
