@@ -49,9 +49,11 @@ def build_byte_level(
 
 
 def build_sentencepiece(
-    path: Path, vocabulary: Vocabulary, scores: NDArray[np.float32]
+    path: Path, vocabulary: Vocabulary, scores: NDArray[np.float32], *, normalises: bool = True
 ) -> tokenizers.Tokenizer:
     """SentencePiece BPE: the best scored joined token merges first; unknown text goes by bytes.
+
+    normalises: it puts the marks for spaces itself.
 
     ModelFileError: the scores do not fit the tokens.
     """
@@ -71,9 +73,10 @@ def build_sentencepiece(
     tokenizer = tokenizers.Tokenizer(
         _bpe(path, vocabulary, ids, pairs, unk_token=unknown, fuse_unk=True, byte_fallback=True)
     )
-    spaces = [normalizers.Replace(" ", SPACE_MARK)]
-    prefix = [normalizers.Prepend(SPACE_MARK)] if vocabulary.add_space_prefix else []
-    tokenizer.normalizer = normalizers.Sequence([*prefix, *spaces])
+    if normalises:
+        spaces = [normalizers.Replace(" ", SPACE_MARK)]
+        prefix = [normalizers.Prepend(SPACE_MARK)] if vocabulary.add_space_prefix else []
+        tokenizer.normalizer = normalizers.Sequence([*prefix, *spaces])
     return _with_user_defined(tokenizer, vocabulary)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from tokenglass.errors import ModelFileError
 from tokenglass.formats.json_file import read_json
 from tokenglass.tokens.ranks import guessed, ranks_spec, read_ranks
+from tokenglass.tokens.sentencepiece import read_model
 from tokenglass.tokens.settings import Settings, read_settings
 from tokenglass.tokens.tokenizer_json import check_spec, encoder_of, vocabulary_of
 from tokenglass.tokens.vocabulary import Encoder, Vocabulary
@@ -50,12 +51,20 @@ def read_tokenizer(path: Path) -> Parts:
     file = path if not path.is_dir() else _found(path)
     try:
         settings = read_settings(folder)
+        if _is_sentencepiece(file):
+            return Parts(*read_model(file, settings), settings.chat_template)
         spec = _spec(file, settings)
     except OSError as error:
         raise ModelFileError(file, "file", f"cannot be read: {error.strerror}") from error
     check_spec(file, spec)
     vocabulary = vocabulary_of(file, spec, settings)
     return Parts(vocabulary, partial(encoder_of, file, spec, vocabulary.control), settings.chat_template)
+
+
+def _is_sentencepiece(path: Path) -> bool:
+    """By its name, but some `tokenizer.model` are rank files."""
+    with path.open("rb") as file:
+        return path.suffix == ".model" and not _RANK_LINE.match(file.read(4096))
 
 
 def _found(folder: Path) -> Path:
@@ -77,8 +86,6 @@ def _spec(path: Path, settings: Settings) -> dict[str, Any]:
         return ranks_spec(ranks, guessed(path, ranks))
     if path.suffix == ".json" or start.lstrip()[:1] == b"{":
         return read_json(path)
-    if b"\0" in start or path.suffix == ".model":
-        raise ModelFileError(path, "kind", "is not known")
     return _bert(path, settings)
 
 

@@ -16,8 +16,10 @@ import numpy as np
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource, StringArray
 from tokenglass.tokens.bpe import build_byte_level, build_sentencepiece, encoder
+from tokenglass.tokens.charsmap import normaliser
 from tokenglass.tokens.pretokenizers import PRE_TOKENIZERS
 from tokenglass.tokens.tokenizer_json import check_spec, encoder_of
+from tokenglass.tokens.unigram import build_unigram
 from tokenglass.tokens.vocabulary import Encoder, Style, Vocabulary
 from tokenglass.tokens.wordpiece import is_cased, wordpiece_spec
 
@@ -29,6 +31,19 @@ def build_encoder(gguf: ModelSource, vocabulary: Vocabulary) -> Callable[[], Enc
         return lambda: _wordpiece(path, vocabulary)
     if vocabulary.style is Style.SENTENCEPIECE:
         scores = gguf.get("tokenizer.ggml.scores", np.float32)
+        if gguf.get("tokenizer.ggml.model", str) == "t5":
+            if scores.shape != (vocabulary.num_tokens,):
+                problem = f"has {scores.size} entries for {vocabulary.num_tokens} tokens"
+                raise ModelFileError(path, "tokenizer.ggml.scores", problem)
+            table = gguf.metadata.get("tokenizer.ggml.precompiled_charsmap")
+            normalise = normaliser(
+                path,
+                table.tobytes() if isinstance(table, np.ndarray) else b"",
+                add_prefix=vocabulary.add_space_prefix,
+                remove_extra_spaces=gguf.get("tokenizer.ggml.remove_extra_whitespaces", bool, False),
+                keep=vocabulary.user_defined,
+            )
+            return lambda: build_unigram(vocabulary, scores, normalise)
         return lambda: encoder(build_sentencepiece(path, vocabulary, scores))
     merges = gguf.get("tokenizer.ggml.merges", StringArray)
     name = gguf.get("tokenizer.ggml.pre", str, "default")

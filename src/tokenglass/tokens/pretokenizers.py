@@ -33,6 +33,18 @@ CL100K = (  # the space at the end of a text stays in one piece, line breaks and
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++\z|\s*[\r\n]|\s+(?!\S)|\s"
 )
+CL100K_DIGITS = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*"
+    r"|\s*[\r\n]|\s+(?!\S)|\s+"
+)
+SEED_CODER = rf"{_APOSTROPHE}|{_WORD}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}\r\n]+|{_SPACES}"
+EXAONE_MOE = (
+    rf"{_APOSTROPHE}|[^\r\n\p{{L}}\p{{N}}]?(?:\p{{L}}\p{{M}}*(?: \p{{L}}\p{{M}}*)*)+|\p{{N}}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+"
+)
+MINICPM5 = rf"{_APOSTROPHE}|{_WORD}|\p{{N}}+|{_MARKS}|{_SPACES}"
+_BLOOM = r" ?[^(\s|.,!?…。，、।۔،)]+"
+_YOUTU_SCRIPTS = "[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+"
 _CJK = "[一-龥ࠀ-一가-퟿]+"
 _DEEPSEEK_LETTERS = (  # cased letters; \x{...}: those that Unicode normalisation would change
     r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-\x{1F7D}ᾀ-ᾴᾶ-ᾼ\x{1FBE}"
@@ -63,13 +75,18 @@ PRE_TOKENIZERS: dict[str, PreTokenizer] = {
         "default",  # written when the converter did not know: llama.cpp's fallback
         PreTokenizer((r"[\p{P}\$\+<=>\^~\|]+", _GPT2_REGEX, r"\p{N}+", "[0-9][0-9][0-9]")),
     ),
-    **_named("gpt-2 phi-2 mpt olmo jais mellum modern-bert exaone4", PreTokenizer((GPT2_WORDS,))),
     **_named(
-        "smollm starcoder refact command-r codeshell exaone minerva-7b", PreTokenizer((DIGITS, GPT2_WORDS))
+        "gpt-2 phi-2 mpt olmo jais mellum modern-bert exaone4 jina-es jina-de jina-v1-en jina-v2-es "
+        "jina-v2-de jina-v2-code roberta-bpe gigachat a.x-4.0 trillion granite-docling",
+        PreTokenizer((GPT2_WORDS,)),
+    ),
+    **_named(
+        "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2",
+        PreTokenizer((DIGITS, GPT2_WORDS)),
     ),
     **_named("falcon", PreTokenizer((r"[\p{P}\$\+<=>\^~\|`]+", _GPT2_REGEX, "[0-9][0-9][0-9]"))),
     **_named(
-        "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2",
+        "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
         PreTokenizer((LLAMA3,), ignore_merges=True, add_bos=True),
     ),
     **_named("dbrx smaug-bpe chatglm-bpe glm4", PreTokenizer((LLAMA3,))),
@@ -77,6 +94,17 @@ PRE_TOKENIZERS: dict[str, PreTokenizer] = {
     **_named("stablelm2 grok-2 hunyuan solar-open", PreTokenizer((QWEN2,))),
     **_named("qwen35", PreTokenizer((QWEN35,), nfc=True)),
     **_named("gpt-4o llama4 kanana2 talkie minimax-m2", PreTokenizer((GPT4O,))),
+    **_named("bailingmoe bailingmoe2 llada-moe", PreTokenizer((CL100K_DIGITS,))),
+    **_named("seed-coder", PreTokenizer((SEED_CODER,))),
+    **_named("exaone-moe", PreTokenizer((EXAONE_MOE,))),
+    **_named("ufakzeka", PreTokenizer((QWEN2.removeprefix(f"{_APOSTROPHE}|"),))),
+    **_named("laguna", PreTokenizer((r"[^\n]+|[\n]+", QWEN2))),
+    **_named("minicpm5", PreTokenizer((r"\p{N}{1,3}", MINICPM5), ignore_merges=True)),
+    **_named("poro-chat bloom gpt3-finnish", PreTokenizer((_BLOOM,))),
+    **_named("viking", PreTokenizer((_BLOOM, DIGITS))),
+    **_named(
+        "youtu", PreTokenizer((_YOUTU_SCRIPTS, GPT4O.replace(r"\p{N}{1,3}", r"\p{N}")), ignore_merges=True)
+    ),
     **_named("tekken", PreTokenizer((TEKKEN,), ignore_merges=True, add_bos=True)),
     **_named(
         "deepseek-llm",
@@ -85,5 +113,8 @@ PRE_TOKENIZERS: dict[str, PreTokenizer] = {
         ),
     ),
     **_named("deepseek-coder", PreTokenizer((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _CJK, DIGITS))),
-    **_named("deepseek-v3", PreTokenizer((r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", _DEEPSEEK3_WORDS))),
+    **_named(
+        "deepseek-v3 hunyuan-dense joyai-llm hy_v4",
+        PreTokenizer((r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", _DEEPSEEK3_WORDS)),
+    ),
 }

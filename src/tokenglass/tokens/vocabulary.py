@@ -104,6 +104,8 @@ class Vocabulary:
         user_defined = {
             tokens[i].decode(): i for i in np.flatnonzero(kinds == TokenKind.USER_DEFINED).tolist()
         }
+        if style is Style.WORDPIECE and ids["unknown"] is not None:
+            kinds[ids["unknown"]] = TokenKind.UNKNOWN  # to be seen in a decoded text
         named_ends = {control[text] for text in END_NAMES & control.keys()}
         return cls(
             tokens,
