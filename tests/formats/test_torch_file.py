@@ -72,6 +72,14 @@ def archive(path: Path, program: bytes, *, compression: int = zipfile.ZIP_STORED
     return path.read_bytes()
 
 
+def older(program: bytes, *, little_endian: bool = True, keys: object = ("0",)) -> bytes:
+    """The form of before PyTorch 1.6, with one storage of six floats."""
+    keys = list(keys) if isinstance(keys, tuple) else keys
+    values = (0x1950A86A20F9469CFC6C, 1001, {"protocol_version": 1001, "little_endian": little_endian})
+    start = b"".join(pickle.dumps(value, 2) for value in values)
+    return start + program + pickle.dumps(keys, 2) + struct.pack("<q", 6) + STORAGE
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "pytorch_model.bin"
@@ -100,15 +108,36 @@ def test_values_are_those_torch_saved(path: Path) -> None:
         assert "1.num_batches_tracked" in file.tensors
 
 
+def test_an_older_file_gives_the_same(path: Path) -> None:
+    path.write_bytes(older(state(("rows", tensor()), ("turned", tensor((3, 2), (1, 3))))))
+    with TorchFile(path) as file:
+        assert file.floats("rows").tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert file.floats("turned").tolist() == [[0, 3], [1, 4], [2, 5]]
+    for content, problem in (
+        (older(state(("a", tensor())), little_endian=False), "byteorder: only little-endian"),
+        (older(state(("a", tensor(num_items=7)))), "storage 0: ends at byte"),
+        (older(state(("a", tensor(num_items=-1)))), "storage 0: ends at byte"),
+        (older(state(("a", tensor())), keys=["1"]), "storages: are not those of the tensors"),
+        (older(state(("a", tensor())), keys=["0", "0"]), "storages: are not those of the tensors"),
+        (older(state(("a", tensor())), keys=3), "tensor a: storage: 0 is not in the file"),
+        (older(b"\x80\x02cos\nsystem\n."), r"pickle: asks for os\.system"),
+    ):
+        path.unlink()
+        path.write_bytes(content)
+        with pytest.raises(ModelFileError, match=problem):
+            TorchFile(path)
+
+
 @pytest.mark.oracle
-def test_the_older_format_is_named(path: Path) -> None:
+def test_values_of_an_older_file_are_those_torch_saved(path: Path) -> None:
     import torch
 
-    torch.save({"a": torch.zeros(2)}, path, _use_new_zipfile_serialization=False)
-    with pytest.raises(
-        ModelFileError, match=r"magic: this is a PyTorch checkpoint of the format before 1\.6"
-    ):
-        TorchFile(path)
+    base = torch.randn(40)
+    tensors = OrderedDict(a=torch.randn(5, 7), b=torch.randn(9).half(), part=base[10:20], all=base)
+    torch.save(tensors, path, _use_new_zipfile_serialization=False)
+    with TorchFile(path) as file:
+        for name, values in tensors.items():
+            assert np.array_equal(file.floats(name), values.float().numpy()), name
 
 
 def test_tensors_are_parts_of_storages(path: Path) -> None:
@@ -116,15 +145,16 @@ def test_tensors_are_parts_of_storages(path: Path) -> None:
         ("rows", tensor()),
         ("transposed", tensor((3, 2), (1, 3))),
         ("last", tensor((2,), (1,), offset=4)),
-        ("mask", tensor((24,), (1,), num_items=24, storage="BoolStorage")),
     )
     archive(path, program)
     with open_tensors(path.parent) as file:
         assert file.floats("rows").tolist() == [[0, 1, 2], [3, 4, 5]]
         assert file.floats("transposed").tolist() == [[0, 3], [1, 4], [2, 5]]
         assert file.floats("last").tolist() == [4, 5]
-        with pytest.raises(ModelFileError, match="tensor mask: type: BOOL is not supported yet"):
-            file.raw("mask")
+    archive(path, state(("mask", tensor((24,), (1,), num_items=24, storage="BoolStorage"))))
+    match = "tensor mask: type: BOOL is not supported yet"
+    with open_tensors(path.parent) as file, pytest.raises(ModelFileError, match=match):
+        file.raw("mask")
 
 
 @pytest.mark.parametrize(
@@ -141,8 +171,8 @@ def test_tensors_are_parts_of_storages(path: Path) -> None:
         (tensor((1,) * 9, (1,) * 9), "tensor a: shape: does not go with its strides"),
         (tensor(num_items=7), "tensor a: storage: has 24 bytes for 7 items of 4"),
         (tensor(num_items=-1), "tensor a: storage: has 24 bytes"),
-        (tensor(key="1"), "tensor a: storage: archive/data/1 is not in the archive"),
-        (tensor(key="../data.pkl"), "is not in the archive"),
+        (tensor(key="1"), "tensor a: storage: 1 is not in the file"),
+        (tensor(key="../data.pkl"), "is not in the file"),
         (tensor(storage="QInt8Storage"), r"pickle: asks for torch\.QInt8Storage"),
         (number(3), "tensor a: is not a tensor"),
         (ORDERED_DICT, "tensor a: is not a tensor"),
@@ -210,6 +240,10 @@ def test_no_pickle_code_is_ever_executed(path: Path) -> None:
         archive(path, program)
         with pytest.raises(ModelFileError, match=r"pickle: |data\.pkl: is not a dict"):
             TorchFile(path)
+        path.unlink()
+        path.write_bytes(older(program))
+        with pytest.raises(ModelFileError, match=r"pickle: |data\.pkl: is not a dict|storages: "):
+            TorchFile(path)
     assert not (path.parent / MARKER).exists()
 
 
@@ -265,6 +299,9 @@ def opens_or_is_refused(path: Path, content: bytes) -> bool:
 
 def test_a_file_cut_at_any_byte_is_refused(path: Path) -> None:
     sound = archive(path, state(("a", tensor()), ("b", tensor((3, 2), (1, 3)))))
+    assert opens_or_is_refused(path, sound)
+    assert not any(opens_or_is_refused(path, sound[:length]) for length in range(len(sound)))
+    sound = older(state(("a", tensor())))
     assert opens_or_is_refused(path, sound)
     assert not any(opens_or_is_refused(path, sound[:length]) for length in range(len(sound)))
 

@@ -84,6 +84,7 @@ class PickleMachine:
         self._stack: list[Any] = []
         self._marks: list[int] = []  # where each open MARK stands in the stack
         self._memo: dict[int, Any] = {}
+        self.storages: dict[str, Storage] = {}  # those the pickle refers to, by key
 
     def run(self) -> Any:
         """Reads to STOP and leaves the stream behind it. ModelFileError: whatever is not a checkpoint."""
@@ -175,8 +176,13 @@ class PickleMachine:
 
     def _storage(self, reference: Any) -> Storage:
         match reference:
-            case ("storage", StorageType(dtype), str(key), str(), int(num_items), *_):
-                return Storage(dtype, key, num_items)
+            case ("storage", StorageType(dtype), str(key), str(), int(num_items), *rest) if rest in (
+                [],
+                [None],
+            ):
+                storage = Storage(dtype, key, num_items)
+                if self.storages.setdefault(key, storage) == storage:
+                    return storage
         raise self._refused("refers to something that is not a storage")
 
     def _extend(self, items: list[Any]) -> None:

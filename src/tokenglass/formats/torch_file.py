@@ -4,8 +4,9 @@
     archive/data/0, 1, …    the storages, stored as they are (`zip_members.py`)
     archive/byteorder       "little"; older files have none
 
-Source: `torch.save` of https://github.com/pytorch/pytorch (torch/serialization.py, BSD-3). Not read: the
-format before PyTorch 1.6, which is no archive.
+Before PyTorch 1.6 it was no archive but five pickles in a row (magic, version, system, tensors, keys of the
+storages), and then each storage behind its length as int64.
+Source: `torch.save` of https://github.com/pytorch/pytorch (torch/serialization.py, BSD-3).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tokenglass.formats.tensor_file import TensorFile, TensorInfo
 from tokenglass.formats.zip_members import zip_members
 
 MAX_PICKLE_BYTES = 1 << 26
-_BEFORE_ZIP = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # the magic number of the older format, pickled
+_BEFORE_ZIP = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # the magic number of the older form, pickled
 
 
 class TorchFile(TensorFile):
@@ -74,27 +75,52 @@ class TorchFile(TensorFile):
     def _read(self) -> None:
         start = self._mapped.data[: len(_BEFORE_ZIP)]
         if start == _BEFORE_ZIP:
-            raise ModelFileError(
-                self.path,
-                "magic",
-                "this is a PyTorch checkpoint of the format before 1.6, which is not read",
-                remedy="Save it again with a newer PyTorch, or take the safetensors file of the same model",
-            )
-        if not start.startswith(b"PK"):
+            self._read_old()
+        elif start.startswith(b"PK"):
+            self._read_archive()
+        else:
             raise ModelFileError(self.path, "magic", "this is not a PyTorch checkpoint")
-        self._members = zip_members(self._mapped)
-        pickles = [name for name in self._members if name.endswith("/data.pkl")]
+
+    def _read_archive(self) -> None:
+        members = zip_members(self._mapped)
+        pickles = [name for name in members if name.endswith("/data.pkl")]
         if len(pickles) != 1:
             raise ModelFileError(self.path, "data.pkl", "is missing")
-        self._folder = pickles[0].removesuffix("data.pkl")
-        order = self._folder + "byteorder"
-        if order in self._members and self._mapped.view(*self._members[order]).tobytes() != b"little":
-            raise ModelFileError(self.path, "byteorder", "only little-endian files are read")
-        offset, num_bytes = self._members[pickles[0]]
+        folder = pickles[0].removesuffix("data.pkl")
+        order = members.get(f"{folder}byteorder")
+        self._check_order(order is None or self._mapped.view(*order).tobytes() == b"little")
+        offset, num_bytes = members[pickles[0]]
         if num_bytes > MAX_PICKLE_BYTES:
             raise ModelFileError(self.path, "data.pkl", f"has more than {MAX_PICKLE_BYTES >> 20} MB")
         stream = BytesIO(self._mapped.data[offset : offset + num_bytes])
+        self._storages = {name.removeprefix(f"{folder}data/"): place for name, place in members.items()}
         self._place(PickleMachine(stream, self.path).run())
+
+    def _read_old(self) -> None:
+        data = self._mapped.data
+        stream = BytesIO(data[:MAX_PICKLE_BYTES])
+        _magic, _version, system = (PickleMachine(stream, self.path).run() for _ in range(3))
+        self._check_order(type(system) is dict and system.get("little_endian") is True)
+        machine = PickleMachine(stream, self.path)
+        state, keys = machine.run(), PickleMachine(stream, self.path).run()
+        at = stream.tell()
+        self._storages = {}
+        for key in keys if type(keys) is list else []:
+            storage = machine.storages.get(key) if type(key) is str else None
+            if storage is None or key in self._storages:
+                raise ModelFileError(self.path, "storages", "are not those of the tensors")
+            num_bytes = storage.num_items * DTYPE_BYTES[storage.dtype]
+            num_items = int.from_bytes(data[at : at + 8], "little")
+            if num_items != storage.num_items or at + 8 + num_bytes > len(data):
+                problem = f"ends at byte {at + 8 + num_bytes}, and the file has {len(data)}"
+                raise ModelFileError(self.path, f"storage {shown(key)}", problem, remedy=TRUNCATED)
+            self._storages[key] = at + 8, num_bytes
+            at += 8 + num_bytes
+        self._place(state)
+
+    def _check_order(self, is_little_endian: bool) -> None:
+        if not is_little_endian:
+            raise ModelFileError(self.path, "byteorder", "only little-endian files are read")
 
     def _place(self, state: object) -> None:
         """Each tensor of the dict, held against the bounds of its storage."""
@@ -124,10 +150,9 @@ class TorchFile(TensorFile):
         """Where in the file the tensor's first item lies."""
         field, storage = f"tensor {shown(name)}", tensor.storage
         item_bytes = DTYPE_BYTES[storage.dtype]
-        member = f"{self._folder}data/{storage.key}"
-        if member not in self._members:
-            raise ModelFileError(self.path, f"{field}: storage", f"{shown(member)} is not in the archive")
-        start, num_bytes = self._members[member]
+        if storage.key not in self._storages:
+            raise ModelFileError(self.path, f"{field}: storage", f"{shown(storage.key)} is not in the file")
+        start, num_bytes = self._storages[storage.key]
         if num_bytes != storage.num_items * item_bytes:
             problem = f"has {num_bytes} bytes for {storage.num_items} items of {item_bytes}"
             raise ModelFileError(self.path, f"{field}: storage", problem, remedy=TRUNCATED)
