@@ -10,8 +10,7 @@
 //
 // A block is a few neighbouring rows of one KV head (they share every load of K and V), over all spans or over one.
 #pragma once
-#include "ops.h"
-#include "simd.h"
+#include "kv_page.h"
 
 namespace {
 
@@ -21,11 +20,6 @@ constexpr int kQueries = 6;  // query vectors that share a load
 constexpr int kQueries = 3;
 #endif
 
-template <bool kHalf>
-inline f32x16 load16(const void* p, size_t at) {
-    return kHalf ? f_load_half((const uint16_t*)p + at) : f_load((const float*)p + at);
-}
-
 struct Span {
     float* scores;  // [queries][256]: scores, then their exponentials
     float* m;       // [queries] largest score
@@ -33,40 +27,136 @@ struct Span {
     float* o;       // [queries][head_dim]
 };
 
-// N queries q[i] (head_dim floats each) against positions [start, start + count[i]) of one span.
-template <bool kHalf, int N>
-inline void span_partial(const tg_attention_job* job, const int32_t* table, int kv_head, int start,
-                         const float* const* q, const int* count, const Span& out) {
+// Queries and what they see of one span: positions [from, end) counted from its start, none where from >= end.
+struct Queries {
+    const float* q[kQueries];  // head_dim floats each
+    int from[kQueries], end[kQueries];
+};
+
+// s[i][j] = query i times the 16 keys of page j. K of Q8: a chain for each 32 dimensions, times their scale.
+template <int kKind, int N, int P>
+inline void scores_of(const uint8_t* const* k, int dim, const float* const* q, f32x16 (*s)[P]) {
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < P; j++) s[i][j] = f_set(0.0f);
+    const int step = kKind == TG_KV_Q8 ? (int)kGroup : dim;
+    for (int from = 0; from < dim; from += step) {
+        const int end = from + step < dim ? from + step : dim;
+        f32x16 part[N][P];
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < P; j++) part[i][j] = f_set(0.0f);
+        for (int d = from; d < end; d++) {
+            f32x16 keys[P];
+            for (int j = 0; j < P; j++) keys[j] = load_values<kKind>(k[j], (size_t)d * TG_PAGE);
+#pragma GCC unroll 8
+            for (int i = 0; i < N; i++)
+#pragma GCC unroll 2
+                for (int j = 0; j < P; j++) part[i][j] = f_fma(keys[j], f_set(q[i][d]), part[i][j]);
+        }
+        for (int i = 0; i < N; i++) {
+            for (int j = 0; j < P; j++) {
+                if (kKind != TG_KV_Q8)
+                    s[i][j] = part[i][j];
+                else
+                    s[i][j] = f_fma(part[i][j], f_load_half(scales_at(k[j], dim, from)), s[i][j]);
+            }
+        }
+    }
+}
+
+// o[i][d..] = sum of weight * value over the positions that query i sees; V vectors of 16 dimensions from d on.
+template <int kKind, int N, int V>
+inline void values_of(const tg_attention_job* job, const uint8_t* const* pages, const Queries& in, int d,
+                      const float* weights, float* o) {
     const int dim = job->head_dim;
-    const size_t block = (size_t)2 * TG_PAGE * dim;
-    int longest = 0, shortest = TG_SPAN;
+    int first = TG_SPAN, last = 0, all_from = 0, all_end = TG_SPAN;  // seen by some query, by all
     for (int i = 0; i < N; i++) {
-        if (count[i] > longest) longest = count[i];
-        if (count[i] < shortest) shortest = count[i];
+        first = in.from[i] < first ? in.from[i] : first, all_from = in.from[i] > all_from ? in.from[i] : all_from;
+        last = in.end[i] > last ? in.end[i] : last, all_end = in.end[i] < all_end ? in.end[i] : all_end;
+    }
+    constexpr int kScaled = kKind == TG_KV_Q8 ? N * TG_SPAN : 1;
+    float scaled[kScaled];
+    if (kKind == TG_KV_Q8) {
+        for (int p = first / TG_PAGE * TG_PAGE; p < last; p += TG_PAGE) {
+            const f32x16 scale = f_load_half(scales_at(pages[p / TG_PAGE] + job->block_bytes / 2, dim, d));
+            for (int i = 0; i < N; i++)
+                f_store(scaled + i * TG_SPAN + p, f_mul(f_load(weights + i * TG_SPAN + p), scale));
+        }
+        weights = scaled;
+    }
+    f32x16 a[N][V], v[V];
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < V; j++) a[i][j] = f_set(0.0f);
+    for (int p = first; p < last; p++) {
+        const uint8_t* page = pages[p / TG_PAGE] + job->block_bytes / 2;
+#pragma GCC unroll 4
+        for (int j = 0; j < V; j++) v[j] = load_values<kKind>(page, (size_t)(p % TG_PAGE) * dim + d + 16 * j);
+        if (p >= all_from && p < all_end) {
+#pragma GCC unroll 8
+            for (int i = 0; i < N; i++) {
+                const f32x16 weight = f_set(weights[i * TG_SPAN + p]);
+#pragma GCC unroll 4
+                for (int j = 0; j < V; j++) a[i][j] = f_fma(v[j], weight, a[i][j]);
+            }
+        } else {  // the ragged ends: a row never touches a position it cannot see
+            for (int i = 0; i < N; i++) {
+                if (p < in.from[i] || p >= in.end[i]) continue;
+                const f32x16 weight = f_set(weights[i * TG_SPAN + p]);
+                for (int j = 0; j < V; j++) a[i][j] = f_fma(v[j], weight, a[i][j]);
+            }
+        }
+    }
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < V; j++) f_store(o + i * dim + d + 16 * j, a[i][j]);
+}
+
+// Query i times the keys at p..p+15: scaled, capped, -infinity where it cannot see; stored, and the largest kept.
+inline void take_scores(const tg_attention_job* job, const Queries& in, const Span& out, int i, int p, f32x16 s,
+                        f32x16* largest) {
+    s = f_mul(s, f_set(job->scale));
+    if (job->soft_cap > 0.0f) s = f_mul(f_set(job->soft_cap), f_tanh(f_div(s, f_set(job->soft_cap))));
+    float* scores = out.scores + i * TG_SPAN + p;
+    const int end = in.end[i] - p;
+    s = f_keep_first(s, end < 0 ? 0 : end > TG_PAGE ? TG_PAGE : end, -INFINITY);
+    f_store(scores, s);
+    if (in.from[i] > p) {
+        for (int lane = 0; lane < TG_PAGE && lane < in.from[i] - p; lane++) scores[lane] = -INFINITY;
+        s = f_load(scores);
+    }
+    *largest = f_max(s, *largest);  // NaN is never the largest
+}
+
+// N queries against one span, whose pages are `pages`.
+template <int kKind, int N>
+void span_partial(const tg_attention_job* job, const uint8_t* const* pages, const Queries& in, const Span& out) {
+    constexpr int P = 2 * N <= kQueries ? 2 : 1;  // pages at a time: few queries are few chains
+    const int dim = job->head_dim;
+    int first = TG_SPAN, last = 0;
+    for (int i = 0; i < N; i++) {
+        first = in.from[i] < first ? in.from[i] / TG_PAGE * TG_PAGE : first;
+        last = in.end[i] > last ? in.end[i] : last;
     }
     f32x16 largest[N];
     for (int i = 0; i < N; i++) largest[i] = f_set(-INFINITY);
-    for (int p = 0; p < longest; p += TG_PAGE) {
-        const size_t k = ((size_t)table[(start + p) / TG_PAGE] * job->kv_heads + kv_head) * block;
-        f32x16 s[N];
-        for (int i = 0; i < N; i++) s[i] = f_set(0.0f);
-        for (int d = 0; d < dim; d++) {
-            const f32x16 keys = load16<kHalf>(job->pages, k + (size_t)d * TG_PAGE);
-#pragma GCC unroll 8
-            for (int i = 0; i < N; i++) s[i] = f_fma(keys, f_set(q[i][d]), s[i]);
+    int p = first;
+    if (P == 2) {
+        for (; p + TG_PAGE < last; p += 2 * TG_PAGE) {
+            f32x16 s[N][2];
+            scores_of<kKind, N, 2>(pages + p / TG_PAGE, dim, in.q, s);
+            for (int i = 0; i < N; i++) {
+                take_scores(job, in, out, i, p, s[i][0], &largest[i]);
+                take_scores(job, in, out, i, p + TG_PAGE, s[i][1], &largest[i]);
+            }
         }
-        for (int i = 0; i < N; i++) {
-            int seen = count[i] - p;
-            seen = seen < 0 ? 0 : seen > TG_PAGE ? TG_PAGE : seen;
-            s[i] = f_keep_first(f_mul(s[i], f_set(job->scale)), seen, -INFINITY);
-            largest[i] = f_max(s[i], largest[i]);  // NaN is never the largest
-            f_store(out.scores + i * TG_SPAN + p, s[i]);
-        }
+    }
+    for (; p < last; p += TG_PAGE) {
+        f32x16 s[N][1];
+        scores_of<kKind, N, 1>(pages + p / TG_PAGE, dim, in.q, s);
+        for (int i = 0; i < N; i++) take_scores(job, in, out, i, p, s[i][0], &largest[i]);
     }
     for (int i = 0; i < N; i++) {
         out.m[i] = f_largest(largest[i]);
         f32x16 sum = f_set(0.0f);
-        for (int p = 0; p < count[i]; p += TG_PAGE) {
+        for (p = first; p < last; p += TG_PAGE) {
             float* s = out.scores + i * TG_SPAN + p;
             const f32x16 e = f_exp(f_sub(f_load(s), f_set(out.m[i])));
             f_store(s, e);
@@ -74,36 +164,11 @@ inline void span_partial(const tg_attention_job* job, const int32_t* table, int 
         }
         out.l[i] = f_sum(sum);
     }
-    for (int d = 0; d < dim; d += 32) {  // 32 dimensions at a time: 2 N chains in registers
-        f32x16 a[N], b[N];
-        for (int i = 0; i < N; i++) a[i] = b[i] = f_set(0.0f);
-        const bool two = d + 16 < dim;
-        size_t v = 0;
-        for (int p = 0; p < longest; p++) {
-            if (p % TG_PAGE == 0) {
-                v = ((size_t)table[(start + p) / TG_PAGE] * job->kv_heads + kv_head) * block + block / 2 + d;
-            }
-            const f32x16 va = load16<kHalf>(job->pages, v + (size_t)(p % TG_PAGE) * dim);
-            const f32x16 vb = two ? load16<kHalf>(job->pages, v + (size_t)(p % TG_PAGE) * dim + 16) : va;
-            if (p < shortest) {
-#pragma GCC unroll 8
-                for (int i = 0; i < N; i++) {
-                    const f32x16 weight = f_set(out.scores[i * TG_SPAN + p]);
-                    a[i] = f_fma(va, weight, a[i]), b[i] = f_fma(vb, weight, b[i]);
-                }
-            } else {  // the ragged end: a row never touches a position it cannot see
-                for (int i = 0; i < N; i++) {
-                    if (p >= count[i]) continue;
-                    const f32x16 weight = f_set(out.scores[i * TG_SPAN + p]);
-                    a[i] = f_fma(va, weight, a[i]), b[i] = f_fma(vb, weight, b[i]);
-                }
-            }
-        }
-        for (int i = 0; i < N; i++) {
-            f_store(out.o + i * dim + d, a[i]);
-            if (two) f_store(out.o + i * dim + d + 16, b[i]);
-        }
-    }
+    int d = 0;
+    if (kKind != TG_KV_Q8 && P == 2)
+        for (; d + 64 <= dim; d += 64) values_of<kKind, N, 4>(job, pages, in, d, out.scores, out.o);
+    for (; d + 32 <= dim; d += 32) values_of<kKind, N, 2>(job, pages, in, d, out.scores, out.o);
+    if (d < dim) values_of<kKind, N, 1>(job, pages, in, d, out.scores, out.o);
 }
 
 // (m, l, o) <- merge of (m, l, o) with the partial to its right; o has head_dim floats.
@@ -118,25 +183,30 @@ inline void merge(float* m, float* l, float* o, float pm, float pl, const float*
     *m = top;
 }
 
-template <bool kHalf>
-inline void partial_of(const tg_attention_job* job, const int32_t* table, int kv_head, int start, const float* const* q,
-                       const int* count, int num, Span out) {
+template <int kKind>
+inline void partial_of(const tg_attention_job* job, const uint8_t* const* pages, const Queries& in, int num,
+                       const Span& out) {
     switch (num) {
         case 1:
-            return span_partial<kHalf, 1>(job, table, kv_head, start, q, count, out);
+            return span_partial<kKind, 1>(job, pages, in, out);
         case 2:
-            return span_partial<kHalf, 2>(job, table, kv_head, start, q, count, out);
+            return span_partial<kKind, 2>(job, pages, in, out);
         case 3:
-            return span_partial<kHalf, 3>(job, table, kv_head, start, q, count, out);
+            return span_partial<kKind, 3>(job, pages, in, out);
 #if defined(TG_ISA_AVX512)
         case 4:
-            return span_partial<kHalf, 4>(job, table, kv_head, start, q, count, out);
+            return span_partial<kKind, 4>(job, pages, in, out);
         case 5:
-            return span_partial<kHalf, 5>(job, table, kv_head, start, q, count, out);
+            return span_partial<kKind, 5>(job, pages, in, out);
         case 6:
-            return span_partial<kHalf, 6>(job, table, kv_head, start, q, count, out);
+            return span_partial<kKind, 6>(job, pages, in, out);
 #endif
     }
+}
+
+// The first position that a row at `position` sees.
+inline int first_seen(const tg_attention_job* job, int position) {
+    return position < job->window ? 0 : position - job->window + 1;
 }
 
 // block = (row block * kv_heads + kv_head) * max(spans, 1) + span
@@ -147,35 +217,46 @@ void attend(const tg_attention_job* job, int block) {
     const int group = job->heads / job->kv_heads, num = (end - first) * group;
     float scores[kQueries * TG_SPAN], o[kQueries * TG_MAX_HEAD_DIM], m[kQueries], l[kQueries];
     float total_m[kQueries], total_l[kQueries];
-    const float* q[kQueries];
-    int count[kQueries], row[kQueries], head[kQueries];
+    int row[kQueries], head[kQueries];
+    Queries in;
     for (int at = 0; at < num;) {  // up to kQueries (row, head) pairs of one sequence at a time
-        int n = 0, last = 0;
+        int n = 0, last = 0, from = INT32_MAX;
         for (; at < num && n < kQueries; at++, n++) {
             row[n] = first + at / group, head[n] = kv_head * group + at % group;
             if (n > 0 && job->sequence[row[n]] != job->sequence[row[0]]) break;
-            q[n] = job->q + (size_t)row[n] * job->q_stride + head[n] * dim;
-            if (job->position[row[n]] > last) last = job->position[row[n]];
+            in.q[n] = job->q + (size_t)row[n] * job->q_stride + head[n] * dim;
+            const int position = job->position[row[n]], seen = first_seen(job, position);
+            last = position > last ? position : last, from = seen < from ? seen : from;
         }
         const int32_t* table = job->page_table + (size_t)job->sequence[row[0]] * job->table_width;
-        const int from = job->spans > 0 ? span * TG_SPAN : 0;
-        for (int start = from; start <= last && (job->spans == 0 || start == from); start += TG_SPAN) {
-            for (int i = 0; i < n; i++) {
-                const int seen = job->position[row[i]] + 1 - start;
-                count[i] = seen < 0 ? 0 : seen > TG_SPAN ? TG_SPAN : seen;
+        from = from / TG_SPAN * TG_SPAN;
+        if (job->spans > 0) {
+            if (span * TG_SPAN < from || span * TG_SPAN > last) continue;
+            from = span * TG_SPAN, last = last < from + TG_SPAN ? last : from + TG_SPAN - 1;
+        }
+        for (int start = from; start <= last; start += TG_SPAN) {
+            const uint8_t* pages[(int)TG_SPAN / (int)TG_PAGE];
+            for (int p = start; p <= last && p < start + TG_SPAN; p += TG_PAGE) {
+                const size_t block_at = (size_t)table[p / TG_PAGE] * job->kv_heads + kv_head;
+                pages[(p - start) / TG_PAGE] = job->pages + block_at * job->block_bytes;
             }
-            if (job->half)
-                partial_of<true>(job, table, kv_head, start, q, count, n, {scores, m, l, o});
-            else
-                partial_of<false>(job, table, kv_head, start, q, count, n, {scores, m, l, o});
             for (int i = 0; i < n; i++) {
-                if (count[i] == 0) continue;
+                const int position = job->position[row[i]], seen = position + 1 - start;
+                const int skipped = first_seen(job, position) - start;
+                in.end[i] = seen < 0 ? 0 : seen > TG_SPAN ? TG_SPAN : seen;
+                in.from[i] = skipped < 0 ? 0 : skipped > TG_SPAN ? TG_SPAN : skipped;
+            }
+            if (job->kv == TG_KV_F32) partial_of<TG_KV_F32>(job, pages, in, n, {scores, m, l, o});
+            if (job->kv == TG_KV_F16) partial_of<TG_KV_F16>(job, pages, in, n, {scores, m, l, o});
+            if (job->kv == TG_KV_Q8) partial_of<TG_KV_Q8>(job, pages, in, n, {scores, m, l, o});
+            for (int i = 0; i < n; i++) {
+                if (in.from[i] >= in.end[i]) continue;
                 const size_t pair = (size_t)row[i] * job->heads + head[i];
                 if (job->spans > 0) {
                     float* partial = job->partial + (pair * job->spans + span) * (dim + 2);
                     partial[0] = m[i], partial[1] = l[i];
                     memcpy(partial + 2, o + i * dim, (size_t)dim * 4);
-                } else if (start == 0) {
+                } else if (start <= first_seen(job, job->position[row[i]])) {
                     total_m[i] = m[i], total_l[i] = l[i];
                     memcpy(job->out + pair * dim, o + i * dim, (size_t)dim * 4);
                 } else {
@@ -193,14 +274,15 @@ void attend(const tg_attention_job* job, int block) {
 
 // Where spans were separate blocks: the partials of one (row, head), merged from left to right.
 void attend_merge(const tg_attention_job* job, int row_head) {
-    const int dim = job->head_dim, row = row_head / job->heads;
-    const float* partial = job->partial + (size_t)row_head * job->spans * (dim + 2);
+    const int dim = job->head_dim, position = job->position[row_head / job->heads];
+    const int first = first_seen(job, position) / TG_SPAN;
+    const float* partial = job->partial + ((size_t)row_head * job->spans + first) * (dim + 2);
     float* out = job->out + (size_t)row_head * dim;
     float m = partial[0], l = partial[1];
     memcpy(out, partial + 2, (size_t)dim * 4);
-    for (int s = 1; s * TG_SPAN <= job->position[row]; s++) {
-        const float* next = partial + (size_t)s * (dim + 2);
-        merge(&m, &l, out, next[0], next[1], next + 2, dim);
+    for (int s = first + 1; s * TG_SPAN <= position; s++) {
+        partial += dim + 2;
+        merge(&m, &l, out, partial[0], partial[1], partial + 2, dim);
     }
     for (int d = 0; d < dim; d += 16) f_store(out + d, f_div(f_load(out + d), f_set(l)));
 }

@@ -6,15 +6,29 @@ namespace tokenglass {
 
 namespace {
 
+tg_kv kv_kind(const std::string& name) {
+    if (name == "f32") return TG_KV_F32;
+    if (name == "f16") return TG_KV_F16;
+    require(name == "q8", "a cache holds f32, f16 or q8");
+    return TG_KV_Q8;
+}
+
 class KVPages {
   public:
-    KVPages(int64_t layers, int64_t pages, int64_t kv_heads, int64_t head_dim, bool half)
-        : layers((int)layers), pages((int)pages), kv_heads((int)kv_heads), head_dim((int)head_dim), half(half) {
+    KVPages(int64_t layers, int64_t pages, int64_t kv_heads, int64_t head_dim, const std::string& kind)
+        : layers((int)layers),
+          pages((int)pages),
+          kv_heads((int)kv_heads),
+          head_dim((int)head_dim),
+          kind(kv_kind(kind)) {
         require(layers > 0 && pages > 0 && kv_heads > 0 && layers < 4096 && pages < (1 << 24) && kv_heads < 4096,
                 "layers, pages and kv_heads must be positive");
         require(head_dim > 0 && head_dim % 16 == 0 && head_dim <= TG_MAX_HEAD_DIM,
                 "head_dim must be a multiple of 16 up to 256");
-        page_bytes = (size_t)2 * TG_PAGE * head_dim * kv_heads * (half ? 2 : 4);
+        const int value_bytes = this->kind == TG_KV_F32 ? 4 : this->kind == TG_KV_F16 ? 2 : 1;
+        const int scales = this->kind == TG_KV_Q8 ? (this->head_dim + 31) / 32 : 0;  // float16, of one position
+        block_bytes = 2 * TG_PAGE * (this->head_dim * value_bytes + scales * 2);
+        page_bytes = (size_t)block_bytes * kv_heads;
         layer_bytes = page_bytes * pages;
         require((double)layer_bytes * layers < 1e15, "the cache is too large");
         data.reset(
@@ -24,7 +38,8 @@ class KVPages {
     uint8_t* layer(int i) const { return data.get() + layer_bytes * i; }
 
     int layers, pages, kv_heads, head_dim;
-    bool half;
+    tg_kv kind;
+    int block_bytes;  // K and V of one KV head in one page
     size_t page_bytes, layer_bytes;
     Aligned<uint8_t> data;
 };
@@ -79,7 +94,8 @@ class RopeStore {
                               at_.heads,
                               at_.pages->kv_heads,
                               at_.pages->head_dim,
-                              at_.pages->half,
+                              at_.pages->kind,
+                              at_.pages->block_bytes,
                               rotated_,
                               eps_};
         cpu_->each_row(qkv.count, 16, [&](int row) { cpu_->ops.rope_store(&job, row); });
@@ -100,8 +116,16 @@ class RopeStore {
 class Attention {
   public:
     Attention(CpuPointer cpu, std::shared_ptr<KVPages> pages, int64_t layer, int64_t heads, int64_t context,
-              float scale, std::shared_ptr<RopeStore> before)
-        : cpu_(cpu), at_(pages, layer, heads), before_(before), context_((int)context), scale_(scale) {
+              float scale, std::shared_ptr<RopeStore> before, int64_t window, float soft_cap)
+        : cpu_(cpu),
+          at_(pages, layer, heads),
+          before_(before),
+          context_((int)context),
+          window_((int)window),
+          scale_(scale),
+          soft_cap_(soft_cap) {
+        require(window >= 0 && window < (1 << 24), "window must not be negative");
+        require(soft_cap >= 0.0f && soft_cap < INFINITY, "soft_cap must not be negative");
         require(context > 0 && context < (1 << 24), "context must be positive");
         require(!before || before->stores(at_, context_),
                 "the operation before stores another layer, other heads or a shorter context");
@@ -134,10 +158,13 @@ class Attention {
                                    at_.heads,
                                    pages.kv_heads,
                                    pages.head_dim,
-                                   pages.half,
+                                   pages.kind,
+                                   pages.block_bytes,
+                                   window_ ? window_ : INT32_MAX,
                                    rows_per_block,
                                    by_span ? spans(batch.last_position) : 0,
-                                   scale_};
+                                   scale_,
+                                   soft_cap_};
         cpu_->parallel(row_blocks * pages.kv_heads * std::max(1, job.spans),
                        [&](int block) { cpu_->ops.attend(&job, block); });
         if (by_span) {
@@ -150,8 +177,8 @@ class Attention {
     CpuPointer cpu_;
     Heads at_;
     std::shared_ptr<RopeStore> before_;
-    int context_, max_rows_by_span_;
-    float scale_;
+    int context_, max_rows_by_span_, window_;
+    float scale_, soft_cap_;
 };
 
 }  // namespace
@@ -175,8 +202,8 @@ void bind_attention(nb::module_& m) {
         "inverse_frequency"_a.noconvert(), "context"_a);
 
     nb::class_<KVPages>(m, "KVPages")
-        .def(nb::init<int64_t, int64_t, int64_t, int64_t, bool>(), "layers"_a, "pages"_a, "kv_heads"_a, "head_dim"_a,
-             "half"_a)
+        .def(nb::init<int64_t, int64_t, int64_t, int64_t, const std::string&>(), "layers"_a, "pages"_a, "kv_heads"_a,
+             "head_dim"_a, "kind"_a)
         .def_ro("layers", &KVPages::layers)
         .def_ro("pages", &KVPages::pages)
         .def_prop_ro("page_bytes", [](const KVPages& p) { return p.page_bytes * p.layers; })
@@ -194,8 +221,9 @@ void bind_attention(nb::module_& m) {
         .def("__call__", &RopeStore::operator(), "qkv"_a, "batch"_a);
     nb::class_<Attention>(m, "Attention")
         .def(nb::init<CpuPointer, std::shared_ptr<KVPages>, int64_t, int64_t, int64_t, float,
-                      std::shared_ptr<RopeStore>>(),
-             "cpu"_a, "pages"_a, "layer"_a, "heads"_a, "context"_a, "scale"_a, "before"_a = nb::none())
+                      std::shared_ptr<RopeStore>, int64_t, float>(),
+             "cpu"_a, "pages"_a, "layer"_a, "heads"_a, "context"_a, "scale"_a, "before"_a = nb::none(), "window"_a = 0,
+             "soft_cap"_a = 0.0f)
         .def("__call__", &Attention::operator(), "qkv"_a, "batch"_a, "out"_a);
 }
 

@@ -66,30 +66,37 @@ struct tg_linear_job {
     int32_t out_width;
 };
 
+// Numbers of the KV cache (kv_page.h).
+enum tg_kv { TG_KV_F32 = 0, TG_KV_F16 = 1, TG_KV_Q8 = 2 };
+
 struct tg_attention_job {
     const float* q;             // [num_rows, q_stride], rotated
     float* out;                 // [num_rows, heads * head_dim]
-    const void* pages;          // this layer's pages: [page][kv_head][K: head_dim x 16 | V: 16 x head_dim]
+    const uint8_t* pages;       // this layer's pages: [page][kv_head][K | V], kv_page.h
     const int32_t* page_table;  // [sequences, table_width]
     const int32_t* sequence;    // [num_rows] row of the page table
     const int32_t* position;    // [num_rows]
     float* partial;             // [num_rows * heads, spans, head_dim + 2], only where spans are separate blocks
-    int32_t table_width, num_rows, q_stride, heads, kv_heads, head_dim, half;  // half: pages are float16, else float32
+    int32_t table_width, num_rows, q_stride, heads, kv_heads, head_dim;
+    int32_t kv;              // tg_kv
+    int32_t block_bytes;     // K and V of one KV head in one page
+    int32_t window;          // positions that a row sees, its own and those before; all: INT32_MAX
     int32_t rows_per_block;  // neighbouring rows of one sequence that share the loads of a block
     int32_t spans;           // 0: a block does all spans of its rows; else one span
     float scale;
+    float soft_cap;  // scores become soft_cap * tanh(score / soft_cap); 0: they stay
 };
 
 struct tg_rope_job {
     float* qkv;  // [num_rows, stride]: q heads, k heads, v heads
-    void* pages;
+    uint8_t* pages;
     const float* cos_sin;  // [context, 2, rotated / 2], or nullptr: nothing is rotated
     const float* q_norm;   // [head_dim] weights of an RMS norm of each head before the rotation, or nullptr
     const float* k_norm;
     const int32_t* page_table;
     const int32_t* sequence;
     const int32_t* position;
-    int32_t table_width, stride, heads, kv_heads, head_dim, half, rotated;
+    int32_t table_width, stride, heads, kv_heads, head_dim, kv, block_bytes, rotated;
     float eps;  // of q_norm and k_norm
 };
 

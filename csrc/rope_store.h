@@ -1,11 +1,9 @@
 // Queries and keys made ready, keys and values stored: norms of single heads, rotary positions, KV pages.
 //
 // RoPE rotates pairs (i, i + rotated/2) ("half-split"; loaders bring other layouts to it); dimensions from `rotated` on
-// stay. A KV page of one layer and KV head:
-//
-//   K: head_dim x 16   element [d][slot]: the 16 lanes of a vector are 16 positions
-//   V: 16 x head_dim   element [slot][d]: the lanes are dimensions
+// stay.
 #pragma once
+#include "kv_page.h"
 #include "row_ops.h"
 
 namespace {
@@ -26,18 +24,6 @@ inline void rotate(float* head, const float* cos_sin, int rotated) {
     }
 }
 
-inline void store_element(void* page, bool half, size_t at, f32x16 x, int lanes, size_t stride) {
-    float v[16];
-    uint16_t h[16];
-    if (half) {  // beyond float16's range its largest value stands in for infinity; NaN stays NaN
-        f_store_half(h, f_min(f_set(65504.0f), f_max(f_set(-65504.0f), x)));
-        for (int i = 0; i < lanes; i++) ((uint16_t*)page)[at + i * stride] = h[i];
-    } else {
-        f_store(v, x);
-        for (int i = 0; i < lanes; i++) ((float*)page)[at + i * stride] = v[i];
-    }
-}
-
 void rope_store(const tg_rope_job* job, int row) {
     const int dim = job->head_dim, position = job->position[row], slot = position % TG_PAGE;
     float* q = job->qkv + (size_t)row * job->stride;
@@ -50,14 +36,15 @@ void rope_store(const tg_rope_job* job, int row) {
         if (job->cos_sin) rotate(head, job->cos_sin + (size_t)position * job->rotated, job->rotated);
     }
     const int page = job->page_table[(size_t)job->sequence[row] * job->table_width + position / TG_PAGE];
-    const size_t block = (size_t)2 * TG_PAGE * dim;  // one page of one KV head, K and V
-    for (int h = 0; h < job->kv_heads; h++) {
-        const size_t base = ((size_t)page * job->kv_heads + h) * block;
-        for (int d = 0; d < dim; d += 16) {
-            store_element(job->pages, job->half, base + (size_t)d * TG_PAGE + slot, f_load(k + h * dim + d), 16,
-                          TG_PAGE);
-            store_element(job->pages, job->half, base + block / 2 + (size_t)slot * dim + d, f_load(v + h * dim + d), 16,
-                          1);
+    for (int h = 0; h < job->kv_heads; h++, k += dim, v += dim) {
+        uint8_t* keys = job->pages + ((size_t)page * job->kv_heads + h) * job->block_bytes;
+        uint8_t* values = keys + job->block_bytes / 2;
+        if (job->kv == TG_KV_Q8) {
+            store_codes((int8_t*)keys, slot, TG_PAGE, k, dim, (uint16_t*)(keys + TG_PAGE * dim) + slot);
+            store_codes((int8_t*)values, slot * dim, 1, v, dim, (uint16_t*)(values + TG_PAGE * dim) + slot);
+        } else {
+            store_values(keys, job->kv, slot, TG_PAGE, k, dim);
+            store_values(values, job->kv, slot * dim, 1, v, dim);
         }
     }
 }

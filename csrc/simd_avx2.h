@@ -86,6 +86,10 @@ inline f32x16 f_power_of_two(i32x16 n) {
     return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n.a, bias), 23)),
             _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n.b, bias), 23))};
 }
+inline i32x16 i_load_int8(const int8_t* p) {
+    return {_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p)),
+            _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)(p + 8)))};
+}
 inline void i_store_int8(int8_t* p, i32x16 x) {
     __m256i w = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xD8);
     _mm_storeu_si128((__m128i*)p, _mm_packs_epi16(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1)));

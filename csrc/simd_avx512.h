@@ -47,6 +47,7 @@ inline i32x16 f_to_int(f32x16 a) { return _mm512_cvtps_epi32(a); }
 inline f32x16 f_power_of_two(i32x16 n) {  // 2^n for -126 <= n <= 127
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(n, _mm512_set1_epi32(127)), 23));
 }
+inline i32x16 i_load_int8(const int8_t* p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p)); }
 inline void i_store_int8(int8_t* p, i32x16 a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtsepi32_epi8(a)); }
 
 #if defined(TG_ISA_AVX512VNNI)

@@ -131,6 +131,12 @@ inline i32x16 f_to_int(f32x16 x) { return {to_int(x.a), to_int(x.b), to_int(x.c)
 inline f32x16 f_power_of_two(i32x16 n) {
     return {power_of_two(n.a), power_of_two(n.b), power_of_two(n.c), power_of_two(n.d)};
 }
+inline i32x16 i_load_int8(const int8_t* p) {
+    const int8x16_t bytes = vld1q_s8(p);
+    const int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_s8(vget_high_s8(bytes));
+    return {vmovl_s16(vget_low_s16(low)), vmovl_s16(vget_high_s16(low)), vmovl_s16(vget_low_s16(high)),
+            vmovl_s16(vget_high_s16(high))};
+}
 inline void i_store_int8(int8_t* p, i32x16 x) {
     const int16x8_t low = vcombine_s16(vqmovn_s32(x.a), vqmovn_s32(x.b));
     const int16x8_t high = vcombine_s16(vqmovn_s32(x.c), vqmovn_s32(x.d));

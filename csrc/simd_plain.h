@@ -181,6 +181,11 @@ inline f32x16 f_power_of_two(i32x16 n) {
     }
     return r;
 }
+inline i32x16 i_load_int8(const int8_t* p) {
+    i32x16 r;
+    TG_EACH r.v[l] = p[l];
+    return r;
+}
 inline void i_store_int8(int8_t* p, i32x16 a) {  // saturating
     TG_EACH p[l] = (int8_t)(a.v[l] > 127 ? 127 : a.v[l] < -128 ? -128 : a.v[l]);
 }

@@ -204,8 +204,8 @@ def test_the_walk_sees_errors_with_and_without_a_place() -> None:
             "请检查 logit_bias；如果没有用它，就是模型文件坏了",
         ),
         (
-            UsageError("--kv: invalid choice: 'x' (choose from 'f16', 'f32')"),
-            "--kv：不能是 'x'（可选：'f16', 'f32'）",
+            UsageError("--kv: invalid choice: 'x' (choose from 'f16', 'f32', 'q8')"),
+            "--kv：不能是 'x'（可选：'f16', 'f32', 'q8'）",
         ),
         (
             DownloadError("cannot write to /m: a file is in the way of this folder"),

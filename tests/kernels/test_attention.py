@@ -20,6 +20,7 @@ from tests.kernels.support import F32, ISAS, Ops, activations, assert_same_bits,
 
 Row = tuple[int, int]  # sequence, position
 CONTEXT = 1024
+KINDS = ["f32", "f16", "q8"]
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,13 @@ class Heads:
     heads: int = 2
     kv_heads: int = 1
     head_dim: int = 16
-    half: bool = True
+    kv: str = "f16"
     num_sequences: int = 1
     length: int = 600  # positions of each sequence
     seed: int = 0
     size: float = 2.0  # of the numbers: the larger, the sharper the softmax
+    window: int = 0
+    soft_cap: float = 0.0
 
     @property
     def width(self) -> int:
@@ -59,13 +62,15 @@ class Layer:
     def __init__(self, heads: Heads, ops: Ops, cpu: Any, garbage: float = np.nan) -> None:
         self.shape, self.ops, self.values, self.table = heads, ops, heads.qkv(), heads.table
         num_pages = heads.table.size + 3
-        self.pages = ops.KVPages(2, num_pages, heads.kv_heads, heads.head_dim, heads.half)
-        self.pages.raw(1).view(np.float16 if heads.half else np.float32)[:] = garbage
+        self.pages = ops.KVPages(2, num_pages, heads.kv_heads, heads.head_dim, heads.kv)
+        numbers(self.pages, heads.kv)[:] = garbage
         frequencies = 10_000.0 ** -(np.arange(heads.head_dim // 2) / (heads.head_dim // 2))
         rotations = ops.rope_table(frequencies.astype(np.float32), CONTEXT)
         self.store = ops.RopeStore(cpu, rotations, self.pages, 1, heads.heads)
         scale = heads.head_dim**-0.5
-        self.attention = ops.Attention(cpu, self.pages, 1, heads.heads, CONTEXT, scale)
+        self.attention = ops.Attention(
+            cpu, self.pages, 1, heads.heads, CONTEXT, scale, None, heads.window, heads.soft_cap
+        )
 
     def step(self, rows: Sequence[Row]) -> F32:
         """Attention of these rows, [rows, heads * head_dim], after their keys and values were stored."""
@@ -79,9 +84,16 @@ class Layer:
         return result
 
     def stored(self) -> NDArray[Any]:
-        """The cache's numbers, one layer."""
-        numbers: NDArray[Any] = self.pages.raw(1).view(np.float16 if self.shape.half else np.float32).copy()
-        return numbers
+        """The cache's numbers, one layer; of q8 its bytes."""
+        kv = self.shape.kv
+        stored: NDArray[Any] = self.pages.raw(1) if kv == "q8" else numbers(self.pages, kv)
+        return stored.copy()
+
+
+def numbers(pages: Any, kv: str) -> NDArray[Any]:
+    """A view of layer 1 as its floats; of q8 as its float16 scales, and codes that mean nothing as such."""
+    view: NDArray[Any] = pages.raw(1).view(np.float32 if kv == "f32" else np.float16)
+    return view
 
 
 def positions(heads: Heads) -> list[Row]:
@@ -112,10 +124,10 @@ def chunks(rows: list[Row], chunk_len: int) -> list[list[Row]]:
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("half", [True, False])
+@pytest.mark.parametrize("kv", KINDS)
 @pytest.mark.parametrize("chunk_len", [1, 15, 16, 17, 255, 256, 257, 600])
-def test_prefill_gives_the_same_bits_however_it_is_cut(chunk_len: int, half: bool, isa: str) -> None:
-    heads = Heads(half=half)
+def test_prefill_gives_the_same_bits_however_it_is_cut(chunk_len: int, kv: str, isa: str) -> None:
+    heads = Heads(kv=kv)
     for num_threads in (1, 2, 3):
         check(heads, chunks(positions(heads), chunk_len), isa, num_threads)
 
@@ -124,8 +136,8 @@ def test_prefill_gives_the_same_bits_however_it_is_cut(chunk_len: int, half: boo
 @pytest.mark.parametrize("head_dim", [16, 32, 48, 64, 128, 256])
 @pytest.mark.parametrize("group", [1, 2, 3, 4, 7])
 def test_every_head_size_and_group(group: int, head_dim: int, isa: str) -> None:
-    for half in (True, False):
-        heads = Heads(2 * group, 2, head_dim, half, length=37, seed=group)
+    for kv in KINDS:
+        heads = Heads(2 * group, 2, head_dim, kv, length=37, seed=group)
         check(heads, chunks(positions(heads), 20), isa, num_threads=3)
         check(heads, chunks(positions(heads), 1), isa)
 
@@ -174,8 +186,8 @@ def test_pages_beyond_the_position_change_nothing(garbage: float, isa: str) -> N
 @pytest.mark.parametrize("size", [0.0, 1e-30, 50.0, 1e5, 1e18, 1e30])
 def test_numbers_of_any_size(size: float, isa: str) -> None:
     """Up to scores that overflow: float16 pages hold at most 65504, float32 pages give infinities and NaN."""
-    for half in (True, False):
-        heads = Heads(2, 1, 16, half, length=270, size=size)
+    for kv in KINDS:
+        heads = Heads(2, 1, 16, kv, length=270, size=size)
         check(heads, chunks(positions(heads), 135), isa)
 
 
@@ -201,7 +213,7 @@ def test_every_float16_is_read_as_what_it_is(isa: str) -> None:
     """At position 0 the softmax is 1, so the output is the value itself: all 65,536, subnormals included."""
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(256, 256)
     ops, cpu = native(isa)
-    pages = ops.KVPages(1, 1, 256, 256, True)
+    pages = ops.KVPages(1, 1, 256, 256, "f16")
     pages.raw(0).view(np.float16).reshape(256, 2, 16, 256)[:, 1, 0] = halves
     batch = ops.Batch(int32(0), int32(0), int32(0), int32(0)[None], int32(0))
     out = ops.Rows(1, 1 << 16)
@@ -229,7 +241,7 @@ def test_every_kind_of_float_is_stored_to_the_nearest_float16(isa: str) -> None:
     num_rows = len(values)
     caches = []
     for ops, cpu in (native(isa), twin()):
-        pages = ops.KVPages(1, -(-num_rows // 16), 1, 256, True)
+        pages = ops.KVPages(1, -(-num_rows // 16), 1, 256, "f16")
         qkv = filled(ops, np.concatenate([np.zeros((num_rows, 512), np.float32), values], axis=1))
         rows = np.arange(num_rows, dtype=np.int32)
         batch = ops.Batch(rows, rows, 0 * rows, np.arange(pages.pages, dtype=np.int32)[None], int32(0))
@@ -254,7 +266,9 @@ layers = st.builds(
     group=st.integers(1, 8),
     kv_heads=st.integers(1, 3),
     head_dim=st.sampled_from([16, 32, 48, 64]),
-    half=st.booleans(),
+    kv=st.sampled_from(KINDS),
+    window=st.sampled_from([0, 0, 1, 2, 15, 16, 17, 33]),
+    soft_cap=st.sampled_from([0.0, 0.0, 3.0]),
     num_sequences=st.integers(1, 3),
     length=st.integers(1, 70),
     seed=st.integers(0, 1 << 30),

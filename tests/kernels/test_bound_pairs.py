@@ -57,7 +57,7 @@ def test_operation_before_a_product(format: str, first: str, isa: str) -> None:
 def test_store_before_attention(isa: str) -> None:
     caches, results = [], []
     for (ops, cpu), is_pair in ((native(isa), True), (native(isa), False), (twin(), True)):
-        pages = ops.KVPages(1, 4, 2, 32, True)
+        pages = ops.KVPages(1, 4, 2, 32, "f16")
         table = ops.rope_table(np.linspace(1, 0, 16, dtype=np.float32), 64)
         store = ops.RopeStore(cpu, table, pages, 0, 6)
         attention = ops.Attention(cpu, pages, 0, 6, 64, 0.2, *([store] if is_pair else []))
@@ -91,7 +91,7 @@ def test_slices_are_the_arrays_they_stand_for() -> None:
         ops.Batch(arrays.ids, arrays.position, arrays.sequence, arrays.page_table, arrays.output_rows),
     ):
         assert batch.rows == 7
-        embedded, taken, pages = ops.Rows(7, 32), ops.Rows(4, 32), ops.KVPages(1, 7, 1, 16, False)
+        embedded, taken, pages = ops.Rows(7, 32), ops.Rows(4, 32), ops.KVPages(1, 7, 1, 16, "f32")
         raw = raw_weights(np.random.default_rng(0), "F32", 12, 32)
         ops.Embedding(cpu, ops.Matrix(cpu, "F32", raw, 12, 32))(batch, embedded)
         ops.take_outputs(embedded, batch, taken)

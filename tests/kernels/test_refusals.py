@@ -66,7 +66,7 @@ def batch(
     return Batch(zeros + np.int32(id), zeros + np.int32(position), zeros, table, np.zeros(outputs, np.int32))
 
 
-PAGES = KVPages(2, 4, 2, 16, True)
+PAGES = KVPages(2, 4, 2, 16, "f16")
 TABLE = rope_table(np.ones(8, np.float32), 64)
 Z, F, B = int32(0), np.ones(32, np.float32), np.zeros(128, np.uint8)
 
@@ -100,12 +100,16 @@ BUILDS: dict[str, Callable[[], object]] = {
     "rows of negative width": lambda: Rows(1, -32),
     "rows whose width wraps around": lambda: Rows(1, 1 << 32),
     "rows that cannot be quantised": lambda: Rows(1, 33, True),
-    "pages without layers": lambda: KVPages(0, 1, 1, 16, True),
-    "pages without pages": lambda: KVPages(1, 0, 1, 16, True),
-    "pages of negative heads": lambda: KVPages(1, 1, -1, 16, True),
-    "pages of odd head_dim": lambda: KVPages(1, 1, 1, 24, True),
-    "pages of large head_dim": lambda: KVPages(1, 1, 1, 272, True),
-    "pages beyond any memory": lambda: KVPages(4095, (1 << 24) - 1, 4095, 256, False),
+    "pages without layers": lambda: KVPages(0, 1, 1, 16, "f16"),
+    "pages without pages": lambda: KVPages(1, 0, 1, 16, "f16"),
+    "pages of negative heads": lambda: KVPages(1, 1, -1, 16, "f16"),
+    "pages of odd head_dim": lambda: KVPages(1, 1, 1, 24, "f16"),
+    "pages of large head_dim": lambda: KVPages(1, 1, 1, 272, "f16"),
+    "pages beyond any memory": lambda: KVPages(4095, (1 << 24) - 1, 4095, 256, "f32"),
+    "pages of unknown numbers": lambda: KVPages(1, 1, 1, 16, "f8"),
+    "attention of a negative window": lambda: Attention(CPU, PAGES, 0, 2, 64, 1.0, None, -1),
+    "attention of a negative cap": lambda: Attention(CPU, PAGES, 0, 2, 64, 1.0, None, 0, -1.0),
+    "attention of a NaN cap": lambda: Attention(CPU, PAGES, 0, 2, 64, 1.0, None, 0, float("nan")),
     "batch without rows": lambda: Batch(Z[:0], Z[:0], Z[:0], Z[None], Z[:0]),
     "batch of unequal lengths": lambda: Batch(int32(0, 0), Z, int32(0, 0), Z[None], Z),
     "batch of 64-bit ids": lambda: Batch(untyped(np.array([1 << 32])), Z, Z, Z[None], Z),
@@ -187,7 +191,7 @@ BUILDS: dict[str, Callable[[], object]] = {
         CPU, PAGES, 0, 2, 64, 1.0, RopeStore(CPU, TABLE, PAGES, 0, 4)
     ),
     "attention after a store to other pages": lambda: Attention(
-        CPU, PAGES, 0, 2, 64, 1.0, RopeStore(CPU, TABLE, KVPages(2, 4, 2, 16, True), 0, 2)
+        CPU, PAGES, 0, 2, 64, 1.0, RopeStore(CPU, TABLE, KVPages(2, 4, 2, 16, "f16"), 0, 2)
     ),
     "attention after a store of a shorter context": lambda: Attention(
         CPU, PAGES, 0, 2, 65, 1.0, RopeStore(CPU, TABLE, PAGES, 0, 2)

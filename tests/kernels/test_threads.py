@@ -89,7 +89,7 @@ def test_two_callers_share_the_memory_for_partials() -> None:
     ops, cpu = native(ISAS[0], 8)
     rng = np.random.default_rng(0)
     length = 700
-    pages = ops.KVPages(1, 44, 1, 64, True)
+    pages = ops.KVPages(1, 44, 1, 64, "f16")
     pages.raw(0).view(np.float16)[:] = rng.standard_normal(pages.raw(0).size // 2)
     attention = ops.Attention(cpu, pages, 0, 2, 1024, 0.125)
     table = np.arange(44, dtype=np.int32)[None]

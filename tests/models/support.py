@@ -19,7 +19,7 @@ def bind(
     path: Path,
     *,
     exact: bool = False,
-    half_kv: bool = True,
+    kv: str = "f16",
     num_threads: int = 2,
     isa: str | None = None,
     ops: kernels.Kernels = kernels,
@@ -31,9 +31,7 @@ def bind(
     with open_model(path) as file:
         weights = Weights(file, cpu, exact=exact, ops=ops)
         vocab = file.tensors["token_embd.weight"].shape[0]
-        return Llama(
-            weights, space=Space(num_pages * 16, num_pages, half_kv, max_rows, max_rows), vocab=vocab
-        )
+        return Llama(weights, space=Space(num_pages * 16, num_pages, kv, max_rows, max_rows), vocab=vocab)
 
 
 def all_logits(

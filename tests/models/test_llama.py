@@ -69,8 +69,8 @@ def test_what_lies_in_free_pages_changes_nothing(
 @pytest.mark.parametrize("weight_type", ["Q4_0", "Q4_1", "Q8_0", "F32", "F16", "BF16", "Q5_0"])
 def test_the_numpy_twin_gives_the_same_bits(tmp_path: Path, weight_type: str, exact: bool) -> None:
     path = write_tiny_llama(tmp_path / "m.gguf", weight_type=weight_type, types={"token_embd.weight": "Q8_0"})
-    fast = bind(path, exact=exact, half_kv=not exact)
-    twin = bind(path, exact=exact, half_kv=not exact, ops=reference)
+    fast = bind(path, exact=exact, kv="f32" if exact else "f16")
+    twin = bind(path, exact=exact, kv="f32" if exact else "f16", ops=reference)
     assert np.array_equal(all_logits(fast, IDS[:40], chunk=16), all_logits(twin, IDS[:40], chunk=40))
 
 

@@ -32,7 +32,7 @@ def golden() -> Iterator[dict[str, NDArray[np.generic]]]:
 
 @pytest.fixture(scope="module")
 def exact_model(real_model_path: Path) -> Llama:
-    return bind(real_model_path, exact=True, half_kv=False)
+    return bind(real_model_path, exact=True, kv="f32")
 
 
 def test_exact_logits_agree_with_the_golden_file(

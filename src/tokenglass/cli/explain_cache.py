@@ -100,7 +100,7 @@ def explain_parser() -> Parser:
     add("--threads", type=int, metavar="N", help="default: the processors this process may use")
     add(
         "--kv",
-        choices=("f16", "f32"),
+        choices=("f16", "f32", "q8"),
         default="f16",
         help="type of the cached keys and values (default: f16)",
     )

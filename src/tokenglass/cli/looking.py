@@ -45,7 +45,7 @@ def add_looking(parser: Parser) -> None:
     machine("--threads", type=int, metavar="N", help=t("default: the processors this process may use"))
     machine("--activations", choices=("int8", "f32"), default="int8",
         help=t("int8: fast (default); f32: exact"))  # fmt: skip
-    machine("--kv", choices=("f16", "f32"), default="f16",
+    machine("--kv", choices=("f16", "f32", "q8"), default="f16",
         help=t("type of the cached keys and values (default: f16)"))  # fmt: skip
 
 

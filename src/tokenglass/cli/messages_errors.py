@@ -85,7 +85,7 @@ ZH = {
     "must be a number from {low} to {high}, not {value}": "要是 {low} 到 {high} 之间的数，不能是 {value}",
     "must be a whole number from {low} to {high}, not {value}": "要是 {low} 到 {high} 之间的整数，不能是 {value}",
     "must be int8 or f32, not {value}": "要是 int8 或 f32，不能是 {value}",
-    "must be f16 or f32, not {value}": "要是 f16 或 f32，不能是 {value}",
+    "must be f16, f32 or q8, not {value}": "要是 f16、f32 或 q8，不能是 {value}",
     "must be from 0 to {last}": "要在 0 到 {last} 之间",
     "must not hold an empty string: it would end every answer at once": "不能有空串：那样每个答案都会立刻结束",
     "must map token ids to numbers, not {type}": "要是从词元 id 到数的映射，不能是 {type}",

@@ -40,7 +40,7 @@ class RunOptions:
     context: int | None
     threads: int | None
     activations: Literal["int8", "f32"]
-    kv: Literal["f16", "f32"]
+    kv: Literal["f16", "f32", "q8"]
     weights: WeightForm | None
     use_cache: bool
     trace: bool
@@ -128,7 +128,7 @@ def run_parser() -> Parser:
     add("--activations", choices=("int8", "f32"), default="int8", help="int8: fast (default); f32: exact")
     add(
         "--kv",
-        choices=("f16", "f32"),
+        choices=("f16", "f32", "q8"),
         default="f16",
         help="type of the cached keys and values (default: f16)",
     )

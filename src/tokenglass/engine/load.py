@@ -23,7 +23,8 @@ from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Tokenizer
 
 Activations = Literal["int8", "f32"]
-KVType = Literal["f16", "f32"]
+KVType = Literal["f16", "f32", "q8"]
+KV_BYTES = {"f16": 2.0, "f32": 4.0, "q8": 34 / 32}  # of a number; q8: a float16 scale for 32 of them
 MAX_ROWS = 512  # rows of one step: a longer prompt is prefilled in pieces
 MAX_RUNNING = 32  # sequences that run at once
 
@@ -48,8 +49,8 @@ def load(
     """
     if activations not in ("int8", "f32"):
         raise ParameterError("activations", f"must be int8 or f32, not {activations!r}")
-    if kv not in ("f16", "f32"):
-        raise ParameterError("kv", f"must be f16 or f32, not {kv!r}")
+    if kv not in KV_BYTES:
+        raise ParameterError("kv", f"must be f16, f32 or q8, not {kv!r}")
     if weights is not None and weights not in WEIGHT_FORMS:
         raise ParameterError("weights", f"must be one of {', '.join(WEIGHT_FORMS)}, not {weights!r}")
     check_integer("max_rows", max_rows, 1, 1 << 16)
@@ -63,12 +64,12 @@ def load(
         if context_length is not None:
             check_integer("context_length", context_length, 2, window)
             window = context_length
-        check_cache_fits(config, window, 2 if kv == "f16" else 4)
+        check_cache_fits(config, window, KV_BYTES[kv])
         tokenizer = tokenizer_of(file)
         vocabulary = tokenizer.vocabulary
         model = architecture(
             Weights(file, cpu, exact=activations == "f32"),
-            space=Space(window, pages_for(window), kv == "f16", max_rows, min(MAX_RUNNING, max_rows)),
+            space=Space(window, pages_for(window), kv, max_rows, min(MAX_RUNNING, max_rows)),
             vocab=vocabulary.num_tokens,
         )
         model.notes += file.notes()
@@ -90,7 +91,7 @@ def tokenizer_of(model: ModelSource) -> Tokenizer:
     return Tokenizer.from_path(model.path, vocab_size=embedding.shape[0] if embedding else None)
 
 
-def check_cache_fits(config: DecoderConfig, context_length: int, value_bytes: int) -> None:
+def check_cache_fits(config: DecoderConfig, context_length: int, value_bytes: float) -> None:
     """ParameterError where keys and values of a full window are larger than this machine's memory."""
     num_bytes = config.kv_values_per_token * value_bytes * context_length
     if hasattr(os, "sysconf") and num_bytes > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):

@@ -94,10 +94,11 @@ class Rows:
         """
 
 class KVPages:
-    """Keys and values of every layer, float16 (`half`) or float32. A page of one layer and KV head holds 16
-    positions: K as [head_dim, 16], then V as [16, head_dim].
+    """Keys and values of every layer, as float32 (`f32`), float16 (`f16`) or int8 with a float16 scale for 32
+    dimensions of a position (`q8`). A page of one layer and KV head holds 16 positions: K as [head_dim, 16],
+    then V as [16, head_dim]; of q8 each is followed by its scales [head_dim / 32, 16].
     """
-    def __init__(self, layers: int, pages: int, kv_heads: int, head_dim: int, half: bool) -> None: ...
+    def __init__(self, layers: int, pages: int, kv_heads: int, head_dim: int, kind: str) -> None: ...
     @property
     def layers(self) -> int: ...
     @property
@@ -217,7 +218,8 @@ class RopeStore:
 class Attention:
     """out = softmax(scale * q K^T) V over the pages, causal: qkv -> [rows, heads * head_dim].
 
-    `before` rotates and stores qkv first.
+    `before` rotates and stores qkv first. `window`: a row sees itself and the `window` - 1 positions before;
+    0: all. `soft_cap`: scores become soft_cap * tanh(score / soft_cap); 0: they stay.
     """
     def __init__(
         self,
@@ -228,6 +230,8 @@ class Attention:
         context: int,
         scale: float,
         before: RopeStore | None = None,
+        window: int = 0,
+        soft_cap: float = 0.0,
     ) -> None: ...
     def __call__(self, qkv: Rows, batch: Batch, out: Rows) -> None: ...
 

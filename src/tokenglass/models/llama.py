@@ -63,7 +63,7 @@ class Llama:
             head = weights.table("output.weight", config.hidden, vocab)
         rotations = k.rope_table(inverse_frequencies(config, weights), space.context_length)
         self.pages = k.KVPages(
-            config.num_layers, space.num_pages, config.num_kv_heads, config.head_dim, space.half_kv
+            config.num_layers, space.num_pages, config.num_kv_heads, config.head_dim, space.kv
         )
         self.buffers = b = make_buffers(weights, config, space, head.rows)
         self.embed = k.Embedding(weights.cpu, embedding)

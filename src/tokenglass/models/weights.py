@@ -21,11 +21,11 @@ from tokenglass.kernels import Kernels
 
 @dataclass(frozen=True)
 class Space:
-    """What a model is made room for: positions, KV pages (float16 or not), rows of a step and of logits."""
+    """What a model is made room for: positions, KV pages and their numbers, rows of a step and of logits."""
 
     context_length: int
     num_pages: int
-    half_kv: bool
+    kv: str  # f32, f16 or q8
     max_rows: int
     max_outputs: int
 
