@@ -27,7 +27,7 @@ def truth(model: Any) -> NDArray[np.float32]:
 
 
 def ours(folder: Path) -> NDArray[np.float32]:
-    return all_logits(bind(folder, exact=True, half_kv=False), IDS, chunk=97)
+    return all_logits(bind(folder, exact=True, kv="f32"), IDS, chunk=97)
 
 
 def assert_close(a: NDArray[np.float32], b: NDArray[np.float32]) -> None:

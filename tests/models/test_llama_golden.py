@@ -96,3 +96,17 @@ def test_exact_logits_and_greedy_tokens_agree_with_transformers(
         assert prompt_ids == engine.tokenizer.encode(prompt)
         pieces = engine.stream(Request(prompt_ids=prompt_ids, max_tokens=NUM_GREEDY, ignore_end=True))
         assert [token for piece in pieces for token in piece.token_ids] == live.greedy(prompt_ids, NUM_GREEDY)
+
+
+def test_an_8_bit_cache_changes_little_and_halves_the_memory(
+    real_model_path: Path, exact_model: Llama
+) -> None:
+    """All else exact: mean KL below 1e-3 over 300 positions, and the best token the same at 95% of them."""
+    model = bind(real_model_path, exact=True, kv="q8")
+    ids = load(real_model_path, context_length=512).tokenizer.encode(LONG_TEXT)[:300]
+    rows = [all_logits(m, list(ids)).astype(np.float64) for m in (exact_model, model)]
+    p, q = (x - x.max(axis=1, keepdims=True) for x in rows)
+    p, q = (x - np.log(np.exp(x).sum(axis=1, keepdims=True)) for x in (p, q))
+    assert (np.exp(p) * (p - q)).sum(axis=1).mean() < 1e-3
+    assert (rows[0].argmax(axis=1) == rows[1].argmax(axis=1)).mean() > 0.95
+    assert model.kv_bytes_per_token / exact_model.kv_bytes_per_token == 34 / 128
