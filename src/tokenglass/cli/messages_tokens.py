@@ -8,9 +8,11 @@ ZH = {
     ),
     "A text as a model sees it: its tokens, and what they cost.": "模型眼中的文字：有哪些词元，花费多少。",
     "a text, or the path of a file; - or nothing: stdin": "一段文字，或文件路径；- 或不写：读标准输入",
-    "path of a .gguf file, or a name; several are shown side by side": (
-        ".gguf 文件的路径或模型名；可给多个，并排显示"
+    "path of a model or a tokenizer's file, or a name; several: side by side": (
+        "模型或分词器文件的路径，或模型名；可给多个，并排显示"
     ),
+    "{name} was not counted: {why}": "没有为 {name} 计数：{why}",
+    "{name}: rule of thumb: {few} to {most} tokens": "{name}：经验估计：{few} 到 {most} 个词元",
     "the argument is the text, never a file": "参数就是文字，不当作文件",
     "as one turn of a chat, by the model's template": "按模型的模板，作为一轮聊天",
     "control tokens written in the text count as such": "文字中写出的控制词元按控制词元处理",

@@ -20,15 +20,18 @@ from tokenglass.cli.parser import Parser
 from tokenglass.cli.progress import download_progress
 from tokenglass.cli.prompt import MAX_PROMPT_BYTES, read_prompt
 from tokenglass.cli.vocab import search, special_tokens
-from tokenglass.errors import ParameterError, TokenglassError
+from tokenglass.errors import DownloadError, ParameterError, TokenglassError
 from tokenglass.formats import GGUFFile
-from tokenglass.hub import DEFAULT_MODEL, header_file
+from tokenglass.formats.json_file import read_json
+from tokenglass.hub import DEFAULT_MODEL, rank_file, tokenizer_path
 from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Tokenizer
+from tokenglass.tokens.ranks import encoding_of
 from tokenglass.tokens.spans import Spans, estimate
 
 TERMINAL_LIMIT = 100  # tokens listed in a terminal
 CHAT_CHARS = 20_000  # a longer text is not rendered as a chat only to be counted
+TOKENIZER_FILES = (".json", ".txt", ".model", ".tiktoken", ".bpe")  # any other file is taken for a model
 COLOURS = ("cyan", "yellow", "magenta", "green", "bright_blue")
 
 
@@ -57,7 +60,15 @@ def main(arguments: list[str]) -> int:
     check_integer("limit", limit, 0, 1 << 40)
     is_lookup = options["vocab"] is not None or options["special"]
     text = "" if is_lookup else read_text(options["text"], is_words=options["words"])  # before any download
-    models = [opened(name) for name in options["model"] or [DEFAULT_MODEL]]
+    models: list[tuple[str, Tokenizer, int | None]] = []
+    absent: dict[str, str] = {}  # models whose tokenizer is not to be had, and why: they get an estimate
+    for name in options["model"] or [DEFAULT_MODEL]:
+        try:
+            models.append(opened(name))
+        except DownloadError as error:
+            if is_lookup or name == DEFAULT_MODEL:
+                raise
+            absent[name] = str(error)
     if is_lookup:
         for name, tokenizer, _ in models:
             if len(models) > 1 and not options["json"]:
@@ -70,7 +81,7 @@ def main(arguments: list[str]) -> int:
         return 0
     results = [encoded(*model, text, options) for model in models]
     if options["json"]:
-        write(json.dumps(record(text, results), ensure_ascii=False) + "\n")
+        write(json.dumps(record(text, results, absent), ensure_ascii=False) + "\n")
         return 0
     for result in results:
         if len(results) > 1:
@@ -81,7 +92,11 @@ def main(arguments: list[str]) -> int:
         if not result.spans.is_exact:
             say(t("{name} does not give this text back byte for byte: some of it is dropped or composed",
                   name=result.name))  # fmt: skip
-    write("\n" + summary(text, results) + "\n")
+    if results:
+        write("\n" + summary(text, results) + "\n")
+    for name, why in absent.items():
+        write(estimated(name, text) + "\n")
+        say(t("{name} was not counted: {why}", name=name, why=why))
     return 0
 
 
@@ -92,7 +107,7 @@ def tokens_parser() -> Parser:
     add("text", nargs="?", type=utf8, metavar="TEXT|FILE",
         help=t("a text, or the path of a file; - or nothing: stdin"))  # fmt: skip
     add("-m", "--model", action="append", metavar="MODEL",
-        help=t("path of a .gguf file, or a name; several are shown side by side"))  # fmt: skip
+        help=t("path of a model or a tokenizer's file, or a name; several: side by side"))  # fmt: skip
     add("--text", action="store_true", dest="words", help=t("the argument is the text, never a file"))
     add("--chat", action="store_true", help=t("as one turn of a chat, by the model's template"))
     add("--control", action="store_true", help=t("control tokens written in the text count as such"))
@@ -106,11 +121,22 @@ def tokens_parser() -> Parser:
 
 
 def opened(name: str) -> tuple[str, Tokenizer, int | None]:
-    """(name, tokenizer, context window) of a model; its weights stay on disk."""
+    """(name, tokenizer, context window) of a model; its weights stay on disk.
+
+    DownloadError: the name is known, but its tokenizer is not here and cannot be fetched.
+    """
+    encoding = None if os.path.exists(name) else encoding_of(name)
     with download_progress() as progress:
-        path = header_file(name, progress=progress)
-    if path.is_dir():
-        return path.name, Tokenizer.from_path(path), None
+        if encoding:
+            path = rank_file(encoding.name, progress=progress)
+        else:
+            path = tokenizer_path(name, progress=progress)
+    if encoding:
+        return name, Tokenizer.from_path(path, encoding=encoding.name), None
+    if path.is_dir() or path.suffix in TOKENIZER_FILES:
+        config = path / "config.json"
+        window = read_json(config).get("max_position_embeddings") if config.is_file() else None
+        return path.stem, Tokenizer.from_path(path), window if type(window) is int else None
     with GGUFFile.open(path) as file:
         architecture = file.get("general.architecture", str, "")
         return path.stem, Tokenizer.from_gguf(file), file.get(f"{architecture}.context_length", int, None)
@@ -262,14 +288,27 @@ def summary(text: str, results: list[Encoded]) -> str:
     return "\n".join(lines)
 
 
-def record(text: str, results: list[Encoded]) -> dict[str, Any]:
-    """The object that --json prints. `start` and `end` count characters; `parts`: bytes of a character."""
+def estimated(name: str, text: str) -> str:
+    """What a model is said to need whose tokenizer is not to be had."""
+    few, most = estimate(text)
+    rule = t("(an estimate, no count: 3-4 English or 1-2 Chinese characters a token)")
+    return (
+        t("{name}: rule of thumb: {few} to {most} tokens", name=name, few=f"{few:,}", most=f"{most:,}")
+        + f"\n  {rule}"
+    )
+
+
+def record(text: str, results: list[Encoded], absent: dict[str, str]) -> dict[str, Any]:
+    """The object that --json prints. `start` and `end` count characters; `parts`: bytes of a character.
+    `not_counted`: models for which the estimate has to do, and why.
+    """
     few, most = estimate(text)
     return {
         "num_chars": len(text),
         "num_bytes": len(text.encode()),
         "estimate": {"fewest": few, "most": most, "rule": "English 3-4, Chinese 1-2 characters a token"},
         "models": [_model_record(result, text) for result in results],
+        "not_counted": absent,
     }
 
 

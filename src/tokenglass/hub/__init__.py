@@ -6,6 +6,7 @@ from tokenglass.hub.lookup import pull, remove, resolve
 from tokenglass.hub.progress import Progress, Stage
 from tokenglass.hub.store import Receipt, read_receipt, store_folder
 from tokenglass.hub.stored import is_stored, stored_path
+from tokenglass.hub.tokenizer_files import rank_file, tokenizer_path
 
 __all__ = [
     "CATALOGUE",
@@ -18,9 +19,11 @@ __all__ = [
     "header_file",
     "is_stored",
     "pull",
+    "rank_file",
     "read_receipt",
     "remove",
     "resolve",
     "store_folder",
     "stored_path",
+    "tokenizer_path",
 ]

@@ -152,6 +152,7 @@ CATALOGUE: tuple[Entry, ...] = (
     ),
     Entry(
         name="qwen3-0.6b",
+        aliases=("qwen3",),
         stored_as="qwen3-0.6b-q8_0.gguf",
         files=(ModelFile("Qwen3-0.6B-Q8_0.gguf"),),
         architecture="qwen3",

@@ -18,7 +18,7 @@ from typing import Any
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats.json_file import read_json
-from tokenglass.tokens.ranks import guessed, ranks_spec, read_ranks
+from tokenglass.tokens.ranks import ENCODINGS, guessed, ranks_spec, read_ranks
 from tokenglass.tokens.sentencepiece import read_model
 from tokenglass.tokens.settings import Settings, read_settings
 from tokenglass.tokens.tokenizer_json import check_spec, encoder_of, vocabulary_of
@@ -42,8 +42,10 @@ class Parts:
     chat_template: str | None
 
 
-def read_tokenizer(path: Path) -> Parts:
+def read_tokenizer(path: Path, encoding: str | None = None) -> Parts:
     """The tokenizer of a folder or a file; other files of the folder are asked for its settings.
+
+    encoding: the name in `ENCODINGS` of a rank file; None: known by its length.
 
     ModelFileError: there is no tokenizer, or a file is broken.
     """
@@ -53,7 +55,7 @@ def read_tokenizer(path: Path) -> Parts:
         settings = read_settings(folder)
         if _is_sentencepiece(file):
             return Parts(*read_model(file, settings), settings.chat_template)
-        spec = _spec(file, settings)
+        spec = _spec(file, settings, encoding)
     except OSError as error:
         raise ModelFileError(file, "file", f"cannot be read: {error.strerror}") from error
     check_spec(file, spec)
@@ -75,7 +77,7 @@ def _found(folder: Path) -> Path:
     raise ModelFileError(folder, "tokenizer", f"the folder has none of {', '.join(NAMES)}")
 
 
-def _spec(path: Path, settings: Settings) -> dict[str, Any]:
+def _spec(path: Path, settings: Settings, encoding: str | None) -> dict[str, Any]:
     with path.open("rb") as file:
         start = file.read(4096)
     for vocab, merges in GPT2_FILES:
@@ -83,7 +85,7 @@ def _spec(path: Path, settings: Settings) -> dict[str, Any]:
             return _gpt2(path.with_name(vocab), path.with_name(merges))
     if _RANK_LINE.match(start):
         ranks = read_ranks(path)
-        return ranks_spec(ranks, guessed(path, ranks))
+        return ranks_spec(ranks, ENCODINGS[encoding] if encoding else guessed(path, ranks))
     if path.suffix == ".json" or start.lstrip()[:1] == b"{":
         return read_json(path)
     return _bert(path, settings)

@@ -68,18 +68,21 @@ class Tokenizer:
         return cls(vocabulary, build_encoder(gguf, vocabulary), chat_template=template)
 
     @classmethod
-    def from_path(cls, path: Path | str, *, vocab_size: int | None = None) -> Tokenizer:
+    def from_path(
+        cls, path: Path | str, *, vocab_size: int | None = None, encoding: str | None = None
+    ) -> Tokenizer:
         """The tokenizer of a Hugging Face folder, or of one file: `tokenizer.json`, `vocab.txt`,
         SentencePiece `.model`, `.tiktoken`, `.gguf`.
 
         vocab_size: rows of the model's head where it has more than the files have tokens: the rest is filled
-        with tokens that are never used. ModelFileError: a file is missing or broken.
+        with tokens that are never used. encoding: tiktoken's name for a rank file, whatever it is called;
+        None: known by its length. ModelFileError: a file is missing or broken.
         """
         path = Path(path)
         if path.suffix == ".gguf":
             with GGUFFile.open(path) as file:
                 return cls.from_gguf(file)
-        parts = read_tokenizer(path)
+        parts = read_tokenizer(path, encoding)
         vocabulary = parts.vocabulary if vocab_size is None else parts.vocabulary.padded(vocab_size)
         return cls(vocabulary, parts.build, chat_template=parts.chat_template)
 
