@@ -265,3 +265,30 @@ def test_json_is_one_line(tokens: Command) -> None:
     out = tokens("the", "--json").out
     assert out.count("\n") == 1
     json.loads(out)
+
+
+def test_a_model_that_is_not_here_gets_an_estimate_with_its_name(
+    tokenglass_: Command, tiny_model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("TOKENGLASS_HOME", str(tmp_path)), ("TIKTOKEN_CACHE_DIR", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TOKENGLASS_OFFLINE", "1")
+    for name in ("gpt-4o", "bert-base-chinese", "qwen3"):
+        outcome = tokenglass_("tokens", "-m", name, "the 天")
+        assert outcome.status == 0
+        assert outcome.out.startswith(f"{name}: rule of thumb: 2 to 3 tokens\n  (an estimate, no count")
+        assert f"{name} was not counted" in outcome.err
+    models = ("-m", tiny_model_path, "-m", "gpt-4o")
+    record = tokenglass_("tokens", *models, "the 天", "--json").json
+    assert [model["num_tokens"] for model in record["models"]] == [6]
+    assert "downloads are switched off" in record["not_counted"]["gpt-4o"]
+    assert tokenglass_("tokens", "-m", "gpt-4o", "--special").status == 1
+
+
+def test_a_tokenizers_file_or_folder_counts(tokenglass_: Command, tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_text("[UNK]\n今\n天\nhello\n", encoding="utf-8")
+    (tmp_path / "config.json").write_text('{"max_position_embeddings": 512}')
+    for argument in (path, tmp_path):
+        model = tokenglass_("tokens", "-m", argument, "今天 Hello", "--json").json["models"][0]
+        assert (model["num_tokens"], model["context_length"], model["is_exact"]) == (3, 512, False)

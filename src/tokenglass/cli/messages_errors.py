@@ -9,9 +9,11 @@ options and what the system or pip said stay as they are.
 from __future__ import annotations
 
 from tokenglass.cli.messages_files import ZH as FILES
+from tokenglass.cli.messages_tokenizers import ZH as TOKENIZERS
 
 ZH = {
     **FILES,
+    **TOKENIZERS,
     # the command line and argparse
     "there is no command {word}": "没有 {word} 这个命令",
     "there is no option {option}": "没有 {option} 这个选项",

@@ -134,7 +134,7 @@ def opened(name: str) -> tuple[str, Tokenizer, int | None]:
     if encoding:
         return name, Tokenizer.from_path(path, encoding=encoding.name), None
     if path.is_dir() or path.suffix in TOKENIZER_FILES:
-        config = path / "config.json"
+        config = (path if path.is_dir() else path.parent) / "config.json"
         window = read_json(config).get("max_position_embeddings") if config.is_file() else None
         return path.stem, Tokenizer.from_path(path), window if type(window) is int else None
     with GGUFFile.open(path) as file:
