@@ -93,8 +93,8 @@ def test_the_result_is_the_callers_own_array() -> None:
 
 
 def test_an_unsupported_type_is_named() -> None:
-    with pytest.raises(ValueError, match="IQ4_NL is not supported yet"):
-        dequantize(BlockType.IQ4_NL, np.zeros(18, np.uint8), (32,))
+    with pytest.raises(ValueError, match="IQ4_XS is not supported yet"):
+        dequantize(BlockType.IQ4_XS, np.zeros(136, np.uint8), (256,))
 
 
 @pytest.mark.parametrize(("num_bytes", "shape"), [(33, (32,)), (35, (32,)), (34, (16, 2)), (34, (2, 32))])

@@ -31,6 +31,7 @@ TYPES: dict[str, tuple[int, int, int]] = {
     "Q5_K": (13, 256, 176),
     "Q6_K": (14, 256, 210),
     "IQ4_NL": (20, 32, 18),
+    "IQ4_XS": (23, 256, 136),
 }
 UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64, FLOAT64 = range(13)
 _NUMPY_IDS = {
