@@ -73,3 +73,10 @@ def test_rule_of_thumb_is_a_range() -> None:
     assert estimate("天空是蓝") == (2, 4)
     assert estimate("twelve chars") == (3, 4)
     assert estimate("a") == (1, 1)
+
+
+def test_words_in_lower_case_are_found_and_the_text_is_not_called_exact() -> None:
+    spans = Spans("Hello hello", [b"hello", b"hello"])
+    assert [spans.chars(0), spans.chars(1)] == [(0, 5), (6, 11)]
+    assert not Spans("Hi", [b"hi"]).is_exact
+    assert Spans("Hi", [b"Hi"]).is_exact

@@ -53,13 +53,13 @@ class Spans:
         self.points = points  # [characters]
         self.char_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)  # [characters + 1]
         self.char_at = np.repeat(np.arange(len(points)), lengths)  # [bytes]: the character a byte is of
-        self.starts, self.ends = _locate(self.raw, pieces)
+        self.starts, self.ends, self._is_verbatim = _locate(self.raw, pieces)
 
     @property
     def is_exact(self) -> bool:
         """Whether the tokens give back every byte of the text."""
         at = self.starts >= 0
-        return int((self.ends - self.starts)[at].sum()) == len(self.raw)
+        return self._is_verbatim and int((self.ends - self.starts)[at].sum()) == len(self.raw)
 
     def chars(self, i: int) -> tuple[int, int] | None:
         """The characters that token i touches, as a slice of the text; None where it stands nowhere."""
@@ -131,20 +131,26 @@ def estimate(text: str) -> tuple[int, int]:
     return -(-(2 * dense + others) // 4), -(-(3 * dense + others) // 3)
 
 
-def _locate(raw: bytes, pieces: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Start and end of each piece in `raw`, in order; -1 for one that is not there."""
+def _locate(raw: bytes, pieces: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64], bool]:
+    """Start and end of each piece in `raw`, in order, -1 for one that is not there; and whether every piece
+    stands there letter by letter: the words of a tokenizer that lowers the case are found too.
+    """
     starts = np.full(len(pieces), -1, np.int64)
     ends = np.full(len(pieces), -1, np.int64)
+    lowered = raw.lower()  # ASCII only, so of the same length
+    is_verbatim = True
     at = 0
     for i, piece in enumerate(pieces):
         if not raw.startswith(piece, at):
             if at == 0 and piece[:1] == b" " and raw.startswith(piece[1:]):
                 piece = piece[1:]  # the space that SentencePiece puts before a text
             else:
-                found = raw.find(piece, at, at + len(piece) + LOOK_AHEAD)
-                if found < 0 or not piece:
+                end = at + len(piece) + LOOK_AHEAD
+                found = [place for text in (raw, lowered) if (place := text.find(piece, at, end)) >= 0]
+                if not found or not piece:
                     continue
-                at = found  # the tokenizer dropped what lies between
+                at = min(found)  # the tokenizer dropped what lies between
+                is_verbatim = is_verbatim and raw.startswith(piece, at)
         starts[i], ends[i] = at, at + len(piece)
         at += len(piece)
-    return starts, ends
+    return starts, ends, is_verbatim
