@@ -159,3 +159,19 @@ def test_ids_of_a_million_characters(pair: tuple[Tokenizer, Reference, Reference
     text = " ".join(line.replace("\n", " ") for line in lines(5000, 32)) if what == "mixed" else "ab"
     text = (text * (MILLION // len(text) + 1))[:MILLION]
     assert ours(text) == reference(text)
+
+
+@pytest.mark.real_models
+@pytest.mark.parametrize(
+    ("model", "original"),
+    [("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", "qwen3"), ("gemma-3-270m-q4_k_m.gguf", "gemma3")],
+)
+def test_a_gguf_gives_the_ids_of_its_familys_tokenizer_json(folder: Path, model: str, original: str) -> None:
+    """Qwen2.5 and Qwen3 have one vocabulary but for their special tokens."""
+    path = Path(os.environ.get("TOKENGLASS_TEST_MODELS", "")) / model
+    if not path.is_file():
+        pytest.skip(f"TOKENGLASS_TEST_MODELS has no {model}")
+    gguf, json_ = Tokenizer.from_path(path), Tokenizer.from_path(path_of(folder, original))
+    assert [
+        line for line in lines(5000, 31) if gguf.encode(line, bos=False) != json_.encode(line, bos=False)
+    ] == []
