@@ -51,11 +51,11 @@ inline void tile_int8(const uint8_t* w, const tg_rows& x, int row, f32x16* acc) 
     constexpr size_t kGroupBytes = K::kBytes / kGroups, kAhead = 6 * kGroupBytes;
     const int8_t* q = x.q + (size_t)row * x.width;
     const size_t at = (size_t)row * x.groups;
+    i32x16 v[8];
+    Scales s;
     for (int g = 0; g < x.groups; w += K::kBytes) {
         for (int k = 0; k < kGroups; k++, g++) {
             if (T == 1) prefetch(w + k * kGroupBytes + kAhead, kGroupBytes);
-            i32x16 v[8];
-            Scales s;
             K::codes(w, k, v);
             K::scales(w, k, s);
 #pragma GCC unroll 8

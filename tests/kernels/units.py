@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CSRC = ROOT / "csrc"
 STATEMENT = re.compile(r"^ *(\w+)\(([^()]*)\)$", re.MULTILINE)
-COMMON = ["-std=c++20", "-ffp-contract=off", "-fno-math-errno"]
+COMMON = ["-std=c++20", "-ffp-contract=off", "-fno-math-errno", "-fno-exceptions"]
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,7 @@ class Weights:
         info = self.checked(name, (rows, cols))
         type_name, raw = info.type.name, self.file.raw(name)
         if not self.ops.has_panels(type_name):
-            raise ModelFileError(
-                self.file.path, f"tensor {name}", f"has type {type_name}, which is not supported yet"
-            )
+            raise ModelFileError(self.file.path, f"tensor {name}", f"{type_name} is not supported yet")
         matrix: kernels.Matrix = self.ops.Matrix(self.cpu, type_name, raw, rows, cols, order)
         self.file.release(name)
         return matrix
