@@ -80,7 +80,7 @@ def test_list_as_json_tells_a_program_everything(tokenglass_: Command, own: Path
         "obstacle": None,
     }
     qwen = rows["qwen2.5-0.5b-instruct"]
-    assert qwen["runnable"] is False
+    assert qwen["runnable"] is True
     assert qwen["stored"] is False
     assert set(qwen["sources"]) == {"hub", "mirror", "modelscope"}
 

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Command
 from tokenglass.cli.scripts import INSTEAD, script_hint
 from tokenglass.formats import GGUFFile
-from tokenglass.models.registry import ARCHITECTURES
+from tokenglass.hub.catalogue import find
 from tokenglass.tokens import Tokenizer
 
 
@@ -64,8 +64,11 @@ def test_chat_says_it_once(
     assert len(outcome.out.splitlines()) == 3
 
 
-def test_hint_promises_only_what_this_version_does() -> None:
-    assert ("does not run in this version" in INSTEAD) == ("qwen2" not in ARCHITECTURES)
+def test_hint_names_a_model_that_runs() -> None:
+    entry = find(INSTEAD.split()[0])
+    assert entry is not None
+    assert entry.obstacle is None
+    assert f"pull {entry.name})" in INSTEAD
 
 
 @pytest.mark.real_models

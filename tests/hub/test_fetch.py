@@ -365,8 +365,8 @@ def test_offline_switch_holds_for_hubs_too(
 
 
 def test_model_that_cannot_run_is_not_pulled_by_a_run(hub: FakeHub, store: Path) -> None:
-    entry = replace(ENTRY, architecture="qwen2")
-    with pytest.raises(UsageError, match=r"qwen2 is not supported yet.*tokenglass models pull hub-model"):
+    entry = replace(ENTRY, architecture="mamba")
+    with pytest.raises(UsageError, match=r"mamba is not supported yet.*tokenglass models pull hub-model"):
         resolve("hub-model", store=store, catalogue=[entry])
     assert hub.requests == []
     path = fetched(store, entry)

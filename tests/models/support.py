@@ -11,7 +11,8 @@ from tokenglass import kernels
 from tokenglass.cache.pages import pages_for
 from tokenglass.formats import open_model
 from tokenglass.models.batch import Batch, Slice
-from tokenglass.models.llama import Llama
+from tokenglass.models.decoder import Decoder
+from tokenglass.models.registry import architecture_of
 from tokenglass.models.weights import Space, Weights
 
 
@@ -25,17 +26,19 @@ def bind(
     ops: kernels.Kernels = kernels,
     num_pages: int = 64,
     max_rows: int = 512,
-) -> Llama:
+) -> Decoder:
     """The model in `path`, every row of a step allowed to want logits."""
     cpu = kernels.cpu(num_threads, isa) if ops is kernels else ops.Cpu(1, "plain")
     with open_model(path) as file:
         weights = Weights(file, cpu, exact=exact, ops=ops)
         vocab = file.tensors["token_embd.weight"].shape[0]
-        return Llama(weights, space=Space(num_pages * 16, num_pages, kv, max_rows, max_rows), vocab=vocab)
+        return architecture_of(file)(
+            weights, space=Space(num_pages * 16, num_pages, kv, max_rows, max_rows), vocab=vocab
+        )
 
 
 def all_logits(
-    model: Llama, ids: list[int], *, chunk: int = 512, pages: list[int] | None = None
+    model: Decoder, ids: list[int], *, chunk: int = 512, pages: list[int] | None = None
 ) -> NDArray[np.float32]:
     """float32 [len(ids), vocab]: logits after every position, the prompt fed `chunk` ids at a time."""
     pages = pages if pages is not None else list(range(pages_for(len(ids))))

@@ -46,7 +46,7 @@ ZH = {
     "raw text, no chat template": "原样文字，不用聊天模板",
     "--top-k, --top-p and --seed change nothing at temperature 0: add --temperature 0.7": "温度为 0 时 --top-k、--top-p 和 --seed 不起作用：请加上 --temperature 0.7",
     "this model needs {n:.1f} tokens for each Chinese character and can hardly write Chinese: {instead}": "这个模型每个汉字要用 {n:.1f} 个词元，几乎不会写中文：{instead}",
-    "give a .gguf of the llama architecture that was trained on it with -m PATH (qwen2.5-0.5b-instruct, which writes it well, does not run in this version yet)": "请用 -m 路径 给一个学过中文的 llama 架构 .gguf（qwen2.5-0.5b-instruct 中文写得好，但这个版本还不能运行它）",
+    "qwen2.5-0.5b-instruct was trained on it (tokenglass models pull qwen2.5-0.5b-instruct)": "qwen2.5-0.5b-instruct 学过中文（tokenglass models pull qwen2.5-0.5b-instruct）",
     "{prompt} prompt + {output} output tokens ({reason}) in {passes} passes": "提示 {prompt} + 输出 {output} 个词元（{reason}），前向计算 {passes} 次",
     "stop": "说完了",
     "length": "到上限",

@@ -15,11 +15,8 @@ HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af
 MAX_TOKENS_PER_HAN = 1.2  # Qwen2.5 has 0.6, SmolLM2 1.6
 MIN_HAN = 4  # a name or a single word says nothing
 SAMPLE_CHARS = 2000
-# Only what works may be named here: a test fails when qwen2 runs, and then the line is simpler.
-INSTEAD = (
-    "give a .gguf of the llama architecture that was trained on it with -m PATH "
-    "(qwen2.5-0.5b-instruct, which writes it well, does not run in this version yet)"
-)
+# Only what works may be named here: a test looks the name up.
+INSTEAD = "qwen2.5-0.5b-instruct was trained on it (tokenglass models pull qwen2.5-0.5b-instruct)"
 
 
 def script_hint(tokenizer: Tokenizer, text: str) -> str | None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from tokenglass.errors import UsageError
 
-RUNNABLE = frozenset({"llama"})  # as in `models/registry.py`, which hub may not import; a test compares them
+# As in `models/registry.py`, which hub may not import; a test compares them.
+RUNNABLE = frozenset({"llama", "qwen2"})
 ENCODERS = frozenset({"bert"})
 NOT_STATED = "not stated"
 

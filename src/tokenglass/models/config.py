@@ -1,6 +1,6 @@
 """The numbers that give a decoder its shape, read from a GGUF and checked before anything is sized by them.
 
-Partial rotation, scaled positions and mixtures of experts are refused by name until they have a kernel.
+Soft caps and mixtures of experts are refused by name until a model here computes them. Positions: `rope.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource
+from tokenglass.models.rope import Rope, read_rope
 
 MAX_LAYERS, MAX_HIDDEN, MAX_CONTEXT = (
     1024,
@@ -31,8 +32,9 @@ class DecoderConfig:
     num_kv_heads: int
     head_dim: int
     context_length: int
-    rope_freq_base: float
     norm_eps: float
+    rope: Rope
+    sliding_window: int  # positions that a row sees, itself included; 0: all
 
     @property
     def kv_values_per_token(self) -> int:
@@ -41,7 +43,7 @@ class DecoderConfig:
 
 
 def read_config(file: ModelSource) -> DecoderConfig:
-    """The shape of a llama-like decoder. ModelFileError names the key that is missing, out of range or
+    """The shape of a decoder. ModelFileError names the key that is missing, out of range or
     inconsistent.
     """
     arch = file.get("general.architecture", str)
@@ -56,6 +58,8 @@ def read_config(file: ModelSource) -> DecoderConfig:
     num_heads = count("attention.head_count", 4096)
     hidden = count("embedding_length", MAX_HIDDEN)
     head_dim = count("attention.key_length", 256, default=max(1, hidden // num_heads))
+    context_length = count("context_length", MAX_CONTEXT)
+    eps = "attention.layer_norm_epsilon" if arch == "gpt2" else "attention.layer_norm_rms_epsilon"
     config = DecoderConfig(
         architecture=arch,
         num_layers=count("block_count", MAX_LAYERS),
@@ -64,9 +68,10 @@ def read_config(file: ModelSource) -> DecoderConfig:
         num_heads=num_heads,
         num_kv_heads=count("attention.head_count_kv", num_heads, default=num_heads),
         head_dim=head_dim,
-        context_length=count("context_length", MAX_CONTEXT),
-        rope_freq_base=file.get(f"{arch}.rope.freq_base", float, default=10000.0),
-        norm_eps=file.get(f"{arch}.attention.layer_norm_rms_epsilon", float),
+        context_length=context_length,
+        norm_eps=file.get(f"{arch}.{eps}", float),
+        rope=read_rope(file, head_dim, context_length),
+        sliding_window=file.get(f"{arch}.attention.sliding_window", int, default=0),
     )
     _check(config, file)
     return config
@@ -84,21 +89,15 @@ def _check(config: DecoderConfig, file: ModelSource) -> None:
         refuse("attention.key_length", f"head size {config.head_dim} is not a multiple of 16 up to 256")
     if config.hidden % 32 or config.ffn % 32:
         refuse("embedding_length", "hidden and feed-forward lengths must be multiples of 32")
-    if not 1.0 <= config.rope_freq_base < 1e12:
-        refuse("rope.freq_base", f"is {config.rope_freq_base}")
     if not 0.0 <= config.norm_eps < 1.0:
         refuse("attention.layer_norm_rms_epsilon", f"is {config.norm_eps}")
-    rotated = file.get(f"{arch}.rope.dimension_count", int, default=config.head_dim)
-    if rotated != config.head_dim:
-        refuse(
-            "rope.dimension_count",
-            f"{rotated} of {config.head_dim} dimensions are rotated; partial rotation is not supported yet",
-        )
+    if not 0 <= config.sliding_window < 1 << 24:
+        refuse("attention.sliding_window", f"is {config.sliding_window}")
     value_dim = file.get(f"{arch}.attention.value_length", int, default=config.head_dim)
     if value_dim != config.head_dim:
         refuse("attention.value_length", f"{value_dim} differs from the key length {config.head_dim}")
-    scaling = file.get(f"{arch}.rope.scaling.type", str, default="none")
-    if scaling != "none":
-        refuse("rope.scaling.type", f"{scaling!r} is not supported yet")
+    for key in ("attn_logit_softcapping", "final_logit_softcapping"):
+        if file.get(f"{arch}.{key}", float, default=0.0):
+            refuse(key, "soft caps are not supported yet")
     if file.get(f"{arch}.expert_count", int, default=0):
         refuse("expert_count", "mixtures of experts are not supported yet")

@@ -4,15 +4,27 @@ row here.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource
+from tokenglass.models.decoder import Decoder
 from tokenglass.models.llama import Llama
+from tokenglass.models.qwen2 import Qwen2
+from tokenglass.models.weights import Space, Weights
 
-ARCHITECTURES = {"llama": Llama}
+
+class Architecture(Protocol):
+    """Binds a model of this kind to its weights."""
+
+    def __call__(self, weights: Weights, *, space: Space, vocab: int) -> Decoder: ...
+
+
+ARCHITECTURES: dict[str, Architecture] = {"llama": Llama, "qwen2": Qwen2}
 ENCODERS = {"bert", "nomic-bert", "jina-bert-v2", "t5encoder"}
 
 
-def architecture_of(file: ModelSource) -> type[Llama]:
+def architecture_of(file: ModelSource) -> Architecture:
     """The class for this file. ModelFileError names an architecture that is not supported."""
     name = file.get("general.architecture", str)
     if name in ENCODERS:

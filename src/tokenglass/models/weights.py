@@ -43,6 +43,7 @@ class Weights:
         self.exact = exact
         self.ops = ops
         self.notes: list[str] = []  # what a user should know about how the file's types run
+        self._unused = set(file.tensors)
 
     def has(self, name: str) -> bool:
         """Whether the file has this tensor."""
@@ -57,7 +58,15 @@ class Weights:
             raise ModelFileError(
                 self.file.path, f"tensor {name}", f"has shape {list(info.shape)}, expected {list(shape)}"
             )
+        self._unused.discard(name)
         return info
+
+    def check_all_used(self) -> None:
+        """ModelFileError names a tensor that no operation took: the model would run a little wrong."""
+        if self._unused:
+            name = min(self._unused)
+            arch = self.file.get("general.architecture", str)
+            raise ModelFileError(self.file.path, f"tensor {name}", f"is not known in the architecture {arch}")
 
     def vector(self, name: str, length: int) -> NDArray[np.float32]:
         """A small tensor as float32 [length]."""
@@ -74,12 +83,16 @@ class Weights:
     def matrix(
         self, name: str, rows: int, cols: int, *, order: NDArray[np.int32] | None = None
     ) -> kernels.Matrix:
-        """Packed weights [rows, cols]; order[i] is the file's row that becomes row i."""
+        """Packed weights [rows, cols], and their bias if the file has one; order[i] is the file's row that
+        becomes row i.
+        """
         info = self.checked(name, (rows, cols))
         type_name, raw = info.type.name, self.file.raw(name)
         if not self.ops.has_panels(type_name):
             raise ModelFileError(self.file.path, f"tensor {name}", f"{type_name} is not supported yet")
-        matrix: kernels.Matrix = self.ops.Matrix(self.cpu, type_name, raw, rows, cols, order)
+        bias_name = f"{name.removesuffix('.weight')}.bias"
+        bias = self.vector(bias_name, rows) if self.has(bias_name) else None
+        matrix: kernels.Matrix = self.ops.Matrix(self.cpu, type_name, raw, rows, cols, order, bias)
         self.file.release(name)
         return matrix
 
@@ -87,6 +100,10 @@ class Weights:
         """An RMS norm with this tensor as its weights."""
         norm: kernels.RMSNorm = self.ops.RMSNorm(self.cpu, self.vector(name, length), eps)
         return norm
+
+    def block(self, i: int) -> Block:
+        """The tensors of block `i`."""
+        return Block(self, f"blk.{i}.")
 
     def linear(
         self,
@@ -99,6 +116,28 @@ class Weights:
         """The product with these matrices side by side, in the mode of this load; x passes `before`."""
         product: kernels.Linear = self.ops.Linear(self.cpu, matrices, self.exact, add, before, scratch)
         return product
+
+
+@dataclass(frozen=True)
+class Block:
+    """The tensors of one block, by the middle of their names: `attn_q` is `blk.3.attn_q.weight`."""
+
+    weights: Weights
+    prefix: str
+
+    def matrix(
+        self, kind: str, rows: int, cols: int, order: NDArray[np.int32] | None = None
+    ) -> kernels.Matrix:
+        """As `Weights.matrix`."""
+        return self.weights.matrix(f"{self.prefix}{kind}.weight", rows, cols, order=order)
+
+    def norm(self, kind: str, length: int, eps: float) -> kernels.RMSNorm:
+        """As `Weights.norm`."""
+        return self.weights.norm(f"{self.prefix}{kind}.weight", length, eps)
+
+    def vector(self, kind: str, length: int, last: str = "weight") -> NDArray[np.float32]:
+        """As `Weights.vector`."""
+        return self.weights.vector(f"{self.prefix}{kind}.{last}", length)
 
 
 def unpermuted_rows(num_heads: int, head_dim: int) -> NDArray[np.int32]:
