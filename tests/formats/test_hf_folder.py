@@ -91,8 +91,11 @@ def test_scaled_rotation_is_passed_on_by_name() -> None:
         "llama.rope.scaling.type": "yarn",
         "llama.rope.scaling.factor": 4.0,
         "llama.rope.scaling.original_context_length": 16,
+        "llama.rope.scaling.attn_factor": 1.0,
         "llama.rope.scaling.yarn_beta_fast": 32.0,
+        "llama.rope.scaling.yarn_beta_slow": 1.0,
     }
+    assert keys["llama.context_length"] == max(LLAMA["max_position_embeddings"], 64)
     gemma = {
         **LLAMA, "model_type": "gemma3_text", "sliding_window": 512, "query_pre_attn_scalar": 16,
         "rope_parameters": {
@@ -159,7 +162,8 @@ NORM = {"model.norm.weight": counted(8)}
         ({"model_type": ["llama"]}, "model_type", "not supported yet"),
         ({"quantization_config": {"bits": 4}}, "quantization_config", "the weights are quantised in a way"),
         ({"hidden_act": "gelu"}, "hidden_act", "gelu is not supported yet"),
-        ({"attention_bias": True}, "attention_bias", "True is not supported yet"),
+        ({"rope_scaling": {"type": "yarn", "factor": 2, "truncate": False}}, "truncate", "False is not"),
+        ({"rope_scaling": {"type": "yarn", "factor": -2}}, "factor", "is -2"),
         ({"hidden_size": "8"}, "hidden_size", "is 8, expected 1 to"),
         ({"hidden_size": None}, "hidden_size", "is missing"),
         ({"hidden_size": True}, "hidden_size", "is True, expected 1 to"),

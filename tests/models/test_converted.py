@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.models.test_hf_folders import IDS, truth
+from tests.models.oracle import IDS, truth
 from tests.support.hf_models import save_model, tiny_model
 from tests.support.hf_tokenizer import write_tokenizer
 from tokenglass.cli.convert import to_gguf

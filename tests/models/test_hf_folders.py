@@ -5,34 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from tests.models.support import all_logits, bind
-from tests.support.hf_models import VOCAB, save_model, tiny_model
-from tokenglass.errors import ModelFileError
+from tests.models.oracle import assert_close, ours, truth
+from tests.support.hf_models import save_model, tiny_model
 
 pytestmark = pytest.mark.oracle
-NUM_POSITIONS = 300
-IDS = np.random.default_rng(0).integers(0, VOCAB, NUM_POSITIONS).tolist()
-
-
-def truth(model: Any) -> NDArray[np.float32]:
-    import torch
-
-    with torch.no_grad():
-        logits: NDArray[np.float32] = model(torch.tensor([IDS])).logits[0].numpy()
-    return logits
-
-
-def ours(folder: Path) -> NDArray[np.float32]:
-    return all_logits(bind(folder, exact=True, kv="f32"), IDS, chunk=97)
-
-
-def assert_close(a: NDArray[np.float32], b: NDArray[np.float32]) -> None:
-    assert np.abs(b).max() > 1
-    assert np.abs(a - b).max() <= 1e-4 * np.abs(b).max()
 
 
 @pytest.mark.parametrize("form", ["safetensors", "shards", "bin"])
@@ -66,14 +44,6 @@ LLAMA3 = {
 def test_llamas_of_other_shapes(tmp_path: Path, settings: dict[str, Any]) -> None:
     model = tiny_model("llama", **settings)
     assert_close(ours(save_model(model, tmp_path)), truth(model))
-
-
-def test_mistral_is_a_llama_unless_it_looks_through_a_window(tmp_path: Path) -> None:
-    model = tiny_model("mistral")
-    assert_close(ours(save_model(model, tmp_path)), truth(model))
-    save_model(tiny_model("mistral", sliding_window=64), tmp_path)
-    with pytest.raises(ModelFileError, match="sliding_window: 64 is not supported yet"):
-        bind(tmp_path)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

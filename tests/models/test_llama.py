@@ -149,3 +149,19 @@ def test_a_shape_that_does_not_fit_is_refused_by_name(
     path = write_tiny_llama(tmp_path / "bad.gguf", metadata={key: value})
     with pytest.raises(ModelFileError, match=named):
         bind(path)
+
+
+def test_heads_that_are_no_multiple_of_32_together_are_refused(tmp_path: Path) -> None:
+    heads = {"attention.head_count": 1, "attention.head_count_kv": 1, "attention.key_length": 48}
+    metadata = {f"llama.{key}": value for key, value in heads.items()}
+    path = write_tiny_llama(tmp_path / "bad.gguf", metadata={**metadata, "llama.rope.dimension_count": 48})
+    with pytest.raises(ModelFileError, match="attention lengths must be multiples of 32"):
+        bind(path)
+
+
+def test_a_tensor_that_nobody_takes_is_refused(tmp_path: Path) -> None:
+    extra: Tensor = ("F32", np.ones(16, np.float32))
+    tensors: dict[str, Tensor] = {name: ("F32", values) for name, values in tiny_weights().items()}
+    path = write_gguf(tmp_path / "m.gguf", tiny_metadata(), {**tensors, "blk.0.attn_q_norm.weight": extra})
+    with pytest.raises(ModelFileError, match=r"attn_q_norm\.weight: is not known in the architecture llama"):
+        bind(path)

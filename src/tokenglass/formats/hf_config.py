@@ -7,24 +7,23 @@ Keys: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, and llama.cpp's
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats.cursor import shown
 from tokenglass.formats.hf_names import ARCHITECTURES, Architecture
+from tokenglass.formats.hf_rope import rope_keys, rope_settings
+from tokenglass.formats.hf_settings import Settings
 from tokenglass.formats.tensor_file import Value
 
-MAX_COUNT = 1 << 31
 # architecture -> settings that must have this value (or be absent), for no model here computes otherwise
 _EXPECTED: dict[str, dict[str, Any]] = {
-    "llama": {"hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "sliding_window": None},
+    "llama": {"hidden_act": "silu"},
     "qwen2": {"hidden_act": "silu", "use_sliding_window": False},
-    "qwen3": {"hidden_act": "silu", "attention_bias": False, "use_sliding_window": False},
+    "qwen3": {"hidden_act": "silu", "use_sliding_window": False},
     "gemma3": {
-        "hidden_activation": "gelu_pytorch_tanh", "attention_bias": False,
-        "use_bidirectional_attention": False,
+        "hidden_activation": "gelu_pytorch_tanh", "use_bidirectional_attention": False,
     },
     "phi3": {"hidden_act": "silu"},
     "gpt2": {
@@ -68,51 +67,6 @@ def metadata_of(config: Mapping[str, Any], path: Path, model_name: str) -> dict[
     return {**general, **{f"{architecture}.{key}": value for key, value in keys.items()}}
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The object of config.json; each reading checks the kind."""
-
-    config: Mapping[str, Any]
-    path: Path
-
-    def count(self, key: str, default: int | None = None) -> int:
-        """A positive whole number; `default` where the key is absent or null."""
-        value = self.config.get(key)
-        value = default if value is None else value
-        if value is None:
-            raise ModelFileError(self.path, key, "is missing")
-        if type(value) is not int or not 1 <= value < MAX_COUNT:
-            raise ModelFileError(self.path, key, f"is {shown(str(value)[:80])}, expected 1 to {MAX_COUNT}")
-        return value
-
-    def number(self, key: str, default: float | None = None) -> float:
-        """A finite number; `default` where the key is absent or null."""
-        value = self.config.get(key)
-        value = default if value is None else value
-        if value is None:
-            raise ModelFileError(self.path, key, "is missing")
-        if type(value) not in (int, float) or not abs(value) < 1e30:
-            raise ModelFileError(self.path, key, f"is {shown(str(value)[:80])}, and a number is needed")
-        return float(value)
-
-    def inner(self, key: str) -> Settings | None:
-        """The object behind `key`; None where it is absent or null."""
-        value = self.config.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            raise ModelFileError(self.path, key, "must be a JSON object")
-        return Settings(value, self.path)
-
-    def text(self, key: str, default: str) -> str:
-        """A string; `default` where the key is absent or null."""
-        value = self.config.get(key)
-        value = default if value is None else value
-        if not isinstance(value, str):
-            raise ModelFileError(self.path, key, "must be a string")
-        return value
-
-
 def _gpt2(settings: Settings) -> dict[str, Value]:
     hidden = settings.count("n_embd")
     return {
@@ -129,6 +83,9 @@ def _gpt2(settings: Settings) -> dict[str, Value]:
 def _decoder(settings: Settings, architecture: str) -> dict[str, Value]:
     heads, hidden = settings.count("num_attention_heads"), settings.count("hidden_size")
     head_dim = settings.count("head_dim", max(1, hidden // heads))
+    rotated = rope_settings(settings).number(
+        "partial_rotary_factor", settings.number("partial_rotary_factor", 1.0)
+    )
     keys: dict[str, Value] = {
         "block_count": settings.count("num_hidden_layers"),
         "context_length": settings.count("max_position_embeddings"),
@@ -140,13 +97,13 @@ def _decoder(settings: Settings, architecture: str) -> dict[str, Value]:
         "attention.value_length": head_dim,
         "attention.layer_norm_rms_epsilon": settings.number("rms_norm_eps"),
         "vocab_size": settings.count("vocab_size"),
-        "rope.dimension_count": max(1, int(head_dim * settings.number("partial_rotary_factor", 1.0))),
+        "rope.dimension_count": max(1, int(head_dim * rotated)),
     }
-    if architecture in ("gemma3", "phi3") and settings.config.get("sliding_window") is not None:
+    if not architecture.startswith("qwen") and settings.config.get("sliding_window") is not None:
         keys["attention.sliding_window"] = settings.count("sliding_window")
     if architecture == "gemma3":
         keys |= _gemma3(settings, head_dim)
-    return keys | _rope(settings)
+    return keys | rope_keys(settings)
 
 
 def _gemma3(settings: Settings, head_dim: int) -> dict[str, Value]:
@@ -165,53 +122,4 @@ def _gemma3(settings: Settings, head_dim: int) -> dict[str, Value]:
     for key in ("attn_logit_softcapping", "final_logit_softcapping"):
         if settings.config.get(key) is not None:
             keys[key] = settings.number(key)
-    return keys
-
-
-def rope_settings(settings: Settings) -> Settings:
-    """The rotation's own settings: `rope_parameters`, or `rope_scaling` and a base beside it as before.
-
-    Gemma 3 has two, for its global and its sliding layers; here are the global ones.
-    """
-    rope = settings.inner("rope_parameters")
-    if rope is not None:
-        return rope.inner("full_attention") or rope
-    scaling = settings.inner("rope_scaling")
-    return Settings(
-        {"rope_theta": settings.config.get("rope_theta"), **(scaling.config if scaling else {})},
-        settings.path,
-    )
-
-
-def rope_type(rope: Settings) -> str:
-    """`default`, `linear`, `llama3` …; the key was called `type` before."""
-    return rope.text("rope_type", rope.text("type", "default"))
-
-
-def _rope(settings: Settings) -> dict[str, Value]:
-    rope = rope_settings(settings)
-    keys: dict[str, Value] = {"rope.freq_base": rope.number("rope_theta", 10000.0)}
-    local = settings.inner("rope_parameters")
-    local = local.inner("sliding_attention") if local else None
-    if local or settings.config.get("rope_local_base_freq") is not None:
-        base = local.number("rope_theta") if local else settings.number("rope_local_base_freq")
-        keys["rope.freq_base_swa"] = base
-    kind = rope_type(rope)
-    if kind in ("default", "llama3"):  # llama3 is a tensor of factors: `hf_folder.py`
-        return keys
-    keys["rope.scaling.type"] = kind
-    keys["rope.scaling.factor"] = rope.number("factor", 1.0)
-    if kind != "linear":
-        original = rope.config.get("original_max_position_embeddings")
-        original = settings.config.get("original_max_position_embeddings") if original is None else original
-        if original is not None:
-            holder = Settings({"original_max_position_embeddings": original}, settings.path)
-            keys["rope.scaling.original_context_length"] = holder.count("original_max_position_embeddings")
-    for theirs, ours in (
-        ("attention_factor", "attn_factor"),
-        ("beta_fast", "yarn_beta_fast"),
-        ("beta_slow", "yarn_beta_slow"),
-    ):
-        if rope.config.get(theirs) is not None:
-            keys[f"rope.scaling.{ours}"] = rope.number(theirs)
     return keys

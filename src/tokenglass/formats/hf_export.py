@@ -15,7 +15,8 @@ from tokenglass.formats.hf_names import ARCHITECTURES, Architecture, kind_of
 from tokenglass.formats.tensor_file import ModelSource, TensorInfo
 from tokenglass.formats.write_safetensors import Outgoing
 
-ROPE_FACTORS = "rope_freqs.weight"  # a checkpoint has them as numbers of its config.json
+# a checkpoint has them as numbers of its config.json
+ROPE_FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight")
 
 
 def checkpoint_tensors(model: ModelSource) -> list[Outgoing]:
@@ -29,7 +30,7 @@ def _outgoing(model: ModelSource) -> Iterator[Outgoing]:
     if architecture is None:
         raise ModelFileError(model.path, "general.architecture", f"{shown(name)} is not supported yet")
     for info in model.tensors.values():
-        if info.name == ROPE_FACTORS:
+        if info.name in ROPE_FACTORS:
             continue
         theirs = architecture.hf_name(info.name)
         field = f"tensor {shown(info.name)}"

@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 from tokenglass.errors import ModelFileError
 from tokenglass.formats.blocks import BlockType
 from tokenglass.formats.cursor import shown
-from tokenglass.formats.hf_config import Settings, architecture_of, metadata_of, rope_settings, rope_type
+from tokenglass.formats.hf_config import architecture_of, metadata_of
 from tokenglass.formats.hf_names import kind_of
+from tokenglass.formats.hf_rope import rope_tensors
+from tokenglass.formats.hf_settings import Settings
 from tokenglass.formats.json_file import read_json
 from tokenglass.formats.shards import open_tensors
 from tokenglass.formats.tensor_file import ModelSource, TensorFile, TensorInfo
@@ -64,7 +66,9 @@ class HFFolder(ModelSource):
         try:
             self._parts: dict[str, Part] = {}
             tensors = {info.name: info for name in self._files.tensors if (info := self._named(name))}
-            self._made = self._factors()
+            arch = self._architecture.name
+            half = self.get(f"{arch}.rope.dimension_count", int, default=2) // 2
+            self._made = rope_tensors(self._settings, half)
         except BaseException:
             self._files.close()
             raise
@@ -130,25 +134,6 @@ class HFFolder(ModelSource):
             problem = f"has {rows} rows, expected {heads} heads of {head_dim}"
             raise ModelFileError(self._files.path, field, problem)
         return lambda items: items.reshape(heads, 2, head_dim // 2, -1).swapaxes(1, 2).reshape(items.shape)
-
-    def _factors(self) -> dict[str, NDArray[np.float32]]:
-        """Llama 3's slower rotations as the tensor that a GGUF has for them: divisors of the frequencies.
-
-        Full speed where a turn is short beside the original context, 1 / factor where it is long, and a
-        line between them. Source: Transformers (`modeling_rope_utils.py`, Apache-2.0).
-        """
-        rope = rope_settings(self._settings)
-        if rope_type(rope) != "llama3":
-            return {}
-        half = self.get(f"{self._architecture.name}.rope.dimension_count", int) // 2
-        base = self.get(f"{self._architecture.name}.rope.freq_base", float)
-        factor, low, high = (rope.number(key) for key in ("factor", "low_freq_factor", "high_freq_factor"))
-        original = rope.count("original_max_position_embeddings")
-        if factor < 1 or not 0 < low < high or base <= 0 or half > 4096:
-            raise ModelFileError(rope.path, "rope_scaling", "its factors are out of order")
-        turns = original * base ** (-np.arange(half) / half) / (2 * math.pi)  # in the original context
-        smooth = np.clip((turns - low) / (high - low), 0, 1)
-        return {"rope_freqs.weight": (1 / ((1 - smooth) / factor + smooth)).astype(np.float32)}
 
 
 def _printable(path: Path) -> str:

@@ -87,8 +87,8 @@ def _check(config: DecoderConfig, file: ModelSource) -> None:
         refuse("attention.head_count_kv", f"{config.num_kv_heads} does not divide {config.num_heads} heads")
     if config.head_dim % 16 or config.head_dim > 256:
         refuse("attention.key_length", f"head size {config.head_dim} is not a multiple of 16 up to 256")
-    if config.hidden % 32 or config.ffn % 32:
-        refuse("embedding_length", "hidden and feed-forward lengths must be multiples of 32")
+    if config.hidden % 32 or config.ffn % 32 or config.num_heads * config.head_dim % 32:
+        refuse("embedding_length", "hidden, feed-forward and attention lengths must be multiples of 32")
     if not 0.0 <= config.norm_eps < 1.0:
         refuse("attention.layer_norm_rms_epsilon", f"is {config.norm_eps}")
     if not 0 <= config.sliding_window < 1 << 24:
