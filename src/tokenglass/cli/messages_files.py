@@ -56,7 +56,6 @@ ZH = {
     "hidden, feed-forward and attention lengths must be multiples of 32": "隐藏层、前馈层和注意力的长度要是 32 的倍数",
     "{n} differs from the key length {size}": "{n} 和键的长度 {size} 不同",
     "mixtures of experts are not supported yet": "还不支持混合专家模型",
-    "has type {type}, which is not supported yet": "类型是 {type}，还不支持",
     "soft caps are not supported yet": "还不支持软上限（soft cap）",
     "must be a list of {n} numbers": "要是 {n} 个数的列表",
     "must hold positive numbers": "里要是正数",
