@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command, child, finish
+from tests.support.tiny_llama import write_tiny_llama
 from tokenglass.cli import models
 from tokenglass.cli.models import ACTIONS
 from tokenglass.formats import GGUFFile
@@ -59,7 +60,7 @@ def test_list_names_every_model_and_fits_80_columns(
     lines = outcome.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert [line[2:].split()[0] for line in lines[1:]] == [*(entry.name for entry in CATALOGUE), "my-own"]
-    assert re.search(r"^  qwen3-0\.6b .* not runnable yet$", outcome.out, re.MULTILINE)
+    assert re.search(r"^  qwen3-0\.6b .* yes$", outcome.out, re.MULTILINE)
     assert re.search(r"^  bert-base-chinese .* encoder$", outcome.out, re.MULTILINE)
     assert re.search(r"^\* my-own .* yes$", outcome.out, re.MULTILINE)
     assert str(own.parent) in outcome.err
@@ -99,7 +100,8 @@ def test_hostile_file_name_moves_no_cursor(tokenglass_: Command, store: Path, ti
     assert "a\\x1b[2J\\u202eb\\nc" in out
 
 
-def test_list_in_chinese(tokenglass_: Command) -> None:
+def test_list_in_chinese(tokenglass_: Command, store: Path) -> None:
+    write_tiny_llama(store / "other.gguf", metadata={"general.architecture": "mamba"})
     out = tokenglass_("models", "list", "--lang", "zh").out
     assert "许可证" in out
     assert "暂不能运行" in out

@@ -20,6 +20,14 @@ MODELS: list[tuple[str, dict[str, Any]]] = [
     ("mistral", {"sliding_window": 64}),
     ("qwen2", {}),
     ("qwen2", {"tie_word_embeddings": True, "num_key_value_heads": 6}),
+    ("qwen3", {}),
+    ("qwen3", {"num_key_value_heads": 6, "tie_word_embeddings": True, "attention_bias": True}),
+    ("phi3", {}),
+    ("phi3", {"sliding_window": 64, "partial_rotary_factor": 0.75}),
+    ("gpt2", {}),
+    ("gpt2", {"n_head": 3, "n_inner": 160}),
+    ("gemma3_text", {}),
+    ("gemma3_text", {"num_key_value_heads": 6, "query_pre_attn_scalar": 50, "num_hidden_layers": 12}),
     ("qwen2", {"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 48}),
 ]
 
@@ -67,8 +75,9 @@ SCALINGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["llama", "qwen2"])
-@pytest.mark.parametrize("name", SCALINGS)
+@pytest.mark.parametrize(
+    ("kind", "name"), [*(("llama", name) for name in SCALINGS), ("qwen3", "yarn"), ("phi3", "longrope")]
+)
 def test_scaled_rotations(tmp_path: Path, kind: str, name: str) -> None:
     rope = {"rope_type": name.split(",")[0], "rope_theta": 5000.0, **SCALINGS[name]}
     model = tiny_model(kind, rope_parameters=rope)

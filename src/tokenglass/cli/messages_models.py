@@ -56,8 +56,6 @@ ZH = {
     "bert is an encoder: it scores no next token and cannot generate": (
         "bert 是编码器：不给下一个词元打分，不能生成"
     ),
-    "the architecture qwen3 is not supported yet": "还不支持 qwen3 架构",
-    "the architecture gemma3 is not supported yet": "还不支持 gemma3 架构",
     # the facts of `show`
     "aliases": "别名",
     "sources": "来源",

@@ -9,8 +9,12 @@ from typing import Protocol
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource
 from tokenglass.models.decoder import Decoder
+from tokenglass.models.gemma3 import Gemma3
+from tokenglass.models.gpt2 import GPT2
 from tokenglass.models.llama import Llama
+from tokenglass.models.phi3 import Phi3
 from tokenglass.models.qwen2 import Qwen2
+from tokenglass.models.qwen3 import Qwen3
 from tokenglass.models.weights import Space, Weights
 
 
@@ -20,7 +24,14 @@ class Architecture(Protocol):
     def __call__(self, weights: Weights, *, space: Space, vocab: int) -> Decoder: ...
 
 
-ARCHITECTURES: dict[str, Architecture] = {"llama": Llama, "qwen2": Qwen2}
+ARCHITECTURES: dict[str, Architecture] = {
+    "llama": Llama,
+    "qwen2": Qwen2,
+    "qwen3": Qwen3,
+    "gemma3": Gemma3,
+    "phi3": Phi3,
+    "gpt2": GPT2,
+}
 ENCODERS = {"bert", "nomic-bert", "jina-bert-v2", "t5encoder"}
 
 

@@ -101,6 +101,12 @@ class Weights:
         norm: kernels.RMSNorm = self.ops.RMSNorm(self.cpu, self.vector(name, length), eps)
         return norm
 
+    def layer_norm(self, stem: str, length: int, eps: float) -> kernels.LayerNorm:
+        """A layer norm with these tensors as its weights and its bias."""
+        weight, bias = (self.vector(f"{stem}.{last}", length) for last in ("weight", "bias"))
+        norm: kernels.LayerNorm = self.ops.LayerNorm(self.cpu, weight, bias, eps)
+        return norm
+
     def block(self, i: int) -> Block:
         """The tensors of block `i`."""
         return Block(self, f"blk.{i}.")
@@ -135,9 +141,13 @@ class Block:
         """As `Weights.norm`."""
         return self.weights.norm(f"{self.prefix}{kind}.weight", length, eps)
 
-    def vector(self, kind: str, length: int, last: str = "weight") -> NDArray[np.float32]:
+    def layer_norm(self, kind: str, length: int, eps: float) -> kernels.LayerNorm:
+        """As `Weights.layer_norm`."""
+        return self.weights.layer_norm(f"{self.prefix}{kind}", length, eps)
+
+    def vector(self, kind: str, length: int) -> NDArray[np.float32]:
         """As `Weights.vector`."""
-        return self.weights.vector(f"{self.prefix}{kind}.{last}", length)
+        return self.weights.vector(f"{self.prefix}{kind}.weight", length)
 
 
 def unpermuted_rows(num_heads: int, head_dim: int) -> NDArray[np.int32]:

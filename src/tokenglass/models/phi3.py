@@ -1,0 +1,67 @@
+"""The phi3 architecture (Phi-3, Phi-3.5-mini, Phi-4-mini): a llama with fused matrices and a sliding window.
+
+q, k and v are one matrix of the file, gate and up another, in the order the kernels take them. Long contexts
+turn by LongRoPE (`rope.py`). Room for activations: `decoder.py`. Source: https://arxiv.org/abs/2404.14219.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenglass import kernels
+from tokenglass.models.batch import Batch
+from tokenglass.models.decoder import Decoder, Layer
+from tokenglass.models.rope import rotations
+from tokenglass.models.weights import Space, Weights
+
+
+class Phi3(Decoder):
+    """A qwen2 bound to its weights."""
+
+    def __init__(self, weights: Weights, *, space: Space, vocab: int) -> None:
+        super().__init__(weights, space=space, vocab=vocab)
+        config = self.config
+        self.embed = weights.ops.Embedding(weights.cpu, self.embedding)
+        turns = rotations(config.rope, weights, space.context_length)
+        self.layers = [bind_layer(weights, i, self, turns) for i in range(config.num_layers)]
+        norm = weights.norm("output_norm.weight", config.hidden, config.norm_eps)
+        self.head = weights.linear([self.output], before=norm, scratch=self.buffers.last_normed)
+        weights.check_all_used()
+
+    def forward(self, batch: Batch) -> kernels.Logits:
+        """Logits of the rows that want them, [outputs, vocab]; every row's keys and values go to its page."""
+        b, rows = self.buffers, batch.rows(self.ops)
+        self.embed(rows, b.x)
+        for layer in self.layers:
+            layer.qkv(b.x, b.qkv)  # norm(x) times q, k and v
+            layer.attention(b.qkv, rows, b.mixed)  # q and k turned by position, k and v stored, then attended
+            layer.attention_out(b.mixed, b.x)  # x += …
+            layer.up(b.x, b.up)  # norm(x) times gate and up
+            layer.down(b.up, b.x)  # x += … times silu(gate) * up
+        self.ops.take_outputs(b.x, rows, b.last)
+        self.head(b.last, b.scores)
+        return kernels.Logits(self.cpu, b.scores, self.vocab)
+
+
+def bind_layer(weights: Weights, i: int, model: Phi3, turns: NDArray[np.float32]) -> Layer:
+    """The operations of block `i`, shapes checked against the file."""
+    k, cpu, b, config, block = weights.ops, weights.cpu, model.buffers, model.config, weights.block(i)
+    hidden, ffn, eps = config.hidden, config.ffn, config.norm_eps
+    heads, head_dim = config.num_heads, config.head_dim
+    q_rows, kv_rows = heads * head_dim, config.num_kv_heads * head_dim
+
+    qkv = block.matrix("attn_qkv", q_rows + 2 * kv_rows, hidden)
+    gate_up = block.matrix("ffn_up", 2 * ffn, hidden)
+    output, down = block.matrix("attn_output", hidden, q_rows), block.matrix("ffn_down", hidden, ffn)
+    rope_store = k.RopeStore(cpu, turns, model.pages, i, heads)
+    attention = k.Attention(
+        cpu, model.pages, i, heads, len(turns), head_dim**-0.5, rope_store, config.sliding_window
+    )
+    return Layer(
+        qkv=weights.linear([qkv], before=block.norm("attn_norm", hidden, eps), scratch=b.normed),
+        attention=attention,
+        attention_out=weights.linear([output], add=True),
+        up=weights.linear([gate_up], before=block.norm("ffn_norm", hidden, eps), scratch=b.normed),
+        down=weights.linear([down], add=True, before=k.SwiGLU(cpu), scratch=b.activated),
+    )
