@@ -199,22 +199,37 @@ void linear(const tg_linear_job* job, int block) {
     m.kind->linear(job, &m, panel, end, row, row_end);
 }
 
+// The largest |x| of a group; NaN where there is one. Without their sign, floats are in the order of their bits, and
+// whole numbers have a vector instruction for the maximum over lanes.
+inline float largest_of(const float* group) {
+    const any_int32* bits = (const any_int32*)group;
+    int32_t top = 0;
+    for (int i = 0; i < TG_GROUP; i++) top = (bits[i] & INT32_MAX) > top ? bits[i] & INT32_MAX : top;
+    float largest;
+    memcpy(&largest, &top, 4);
+    return largest;
+}
+// Half a group to int8; returns the sum, which is exact in floats.
+inline int32_t half_to_int8(const float* x, float scale, int8_t* q) {
+    const f32x16 ratio = f_min(f_max(f_div(f_load(x), f_set(scale)), f_set(-127.0f)), f_set(127.0f));
+    const i32x16 whole = f_to_int(ratio);
+    i_store_int8(q, whole);
+    return (int32_t)f_sum(i_to_float(whole));
+}
+
 // One row to int8, by groups of 32: scale = max|x| / 127, q = x / scale to nearest, ties to even; a group of zeros
-// stays zeros. q is never -128, for dot_bytes needs -q as well: not where a subnormal scale rounds down, nor where NaN
-// hides the largest |x|, which over the scale may then be more than int32 holds.
+// stays zeros, and so does one with NaN, whose scale then says it. q is never -128, for dot_bytes needs -q as well,
+// though a subnormal scale may round down that far.
 void quantise(const tg_rows* x, int row) {
     const float* data = x->data + (size_t)row * x->width;
     int8_t* q = x->q + (size_t)row * x->width;
     const size_t at = (size_t)row * x->groups;
     for (int g = 0; g < x->groups; g++, data += TG_GROUP, q += TG_GROUP) {
-        const f32x16 a = f_load(data), b = f_load(data + 16);
-        const float scale = f_largest(f_max(f_abs(a), f_abs(b))) / 127.0f;
+        const float scale = largest_of(data) / 127.0f;
         int32_t first = 0, second = 0;
         if (scale > 0.0f) {
-            const f32x16 most = f_set(127.0f), least = f_set(-127.0f);
-            i_store_int8(q, f_to_int(f_min(f_max(f_div(a, f_set(scale)), least), most)));
-            i_store_int8(q + 16, f_to_int(f_min(f_max(f_div(b, f_set(scale)), least), most)));
-            for (int i = 0; i < 16; i++) first += q[i], second += q[i + 16];
+            first = half_to_int8(data, scale, q);
+            second = half_to_int8(data + 16, scale, q + 16);
         } else {
             memset(q, 0, TG_GROUP);
         }

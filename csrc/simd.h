@@ -58,6 +58,7 @@ inline void store_first(float* p, f32x16 a, int n) {
 }
 
 // Sum of 16 lanes by one fixed tree: i with i+8, then +4, +2, +1.
+#if !defined(TG_ISA_AVX512) && !defined(TG_ISA_AVX2)
 inline float f_sum(f32x16 a) {
     float v[16];
     f_store(v, a);
@@ -65,6 +66,7 @@ inline float f_sum(f32x16 a) {
         for (int i = 0; i < step; i++) v[i] += v[i + step];
     return v[0];
 }
+#endif
 inline float f_largest(f32x16 a) {
     float v[16];
     f_store(v, a);

@@ -119,4 +119,12 @@ inline i32x16 dot_bytes(i32x16 acc, i32x16 w, const int8_t* x) {  // |w| times x
 }
 #endif
 
+// Sum of 8 lanes: i with i+4, then +2, +1, as simd.h's f_sum goes on.
+inline float sum_8(__m256 a) {
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_shuffle_ps(b, b, 1)));
+}
+inline float f_sum(f32x16 x) { return sum_8(_mm256_add_ps(x.a, x.b)); }
+
 }  // namespace

@@ -171,15 +171,16 @@ def test_int8_activations_are_never_minus_128(isa: str) -> None:
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_number_whose_largest_is_hidden_by_nan_becomes_127(isa: str) -> None:
-    """max(1e12, NaN) is NaN, which is never the largest: 1e12 / scale does not even fit an int32."""
-    values = np.ones((1, 32), np.float32)
+def test_a_group_with_nan_is_zeros_and_its_scale_says_so(isa: str) -> None:
+    """1e12 beside NaN: whichever were taken for the largest, the other would not fit."""
+    values = np.ones((1, 64), np.float32)
     values[0, 5], values[0, 21] = 1e12, np.nan
     ops, cpu = native(isa)
-    x = filled(ops, values, quantised=True)
-    Product((("Q8_0", 16),), cols=32, num_rows=1).bind(ops, cpu)(x, ops.Rows(1, 16))
-    assert x.quantised()[0].min() == -127
-    assert x.quantised()[0][0, 5] == 127
+    x, out = filled(ops, values, quantised=True), ops.Rows(1, 16)
+    Product((("Q8_0", 16),), cols=64, num_rows=1).bind(ops, cpu)(x, out)
+    q, scale, total = x.quantised()
+    assert (q[0, :32].any(), total[0, 0], np.isnan(scale[0]).tolist()) == (False, 0, [True, False])
+    assert np.isnan(out.numpy()).all()
 
 
 @pytest.mark.parametrize("isa", ISAS)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.support import BLOCKS, FORMATS, raw_weights
+from tests.kernels.support import BLOCKS, FORMATS, columns_for, raw_weights
 from tokenglass.kernels.reference_blocks import Blocks, unpack
 from tokenglass.kernels.reference_numbers import fma, lane_sum, quantise, tree_sum
 
@@ -77,7 +77,7 @@ def test_quantised_rows_by_hand() -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_blocks_unpack_as_the_gguf_package_does(format: str) -> None:
     gguf = pytest.importorskip("gguf")
-    rows, cols = 5, 96
+    rows, cols = 5, columns_for(format, 96)
     for kind in ("normal", "extreme", "tiny"):
         raw = raw_weights(np.random.default_rng(0), format, rows, cols, kind)
         weights = unpack(format, raw, rows, cols)

@@ -28,7 +28,7 @@ from tokenglass.processors import ROOT, memory_limit, read_line, read_processors
 REQUIRED = ("numpy", "tokenizers", "minijinja", "rich", "pip")
 EXTRAS = {  # as in pyproject.toml; a test compares them
     "peers": ("llama-cpp-python",),
-    "oracle": ("torch", "transformers", "accelerate", "gguf", "sentencepiece"),
+    "oracle": ("torch", "transformers", "accelerate", "gguf", "sentencepiece", "tiktoken"),
     "test": (
         "pytest", "pytest-timeout", "hypothesis", "gguf", "jinja2", "mypy", "ruff", "clang-format",
     ),

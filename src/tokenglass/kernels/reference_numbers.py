@@ -114,17 +114,12 @@ def quantise(x: F32) -> tuple[NDArray[np.int8], F32, NDArray[np.int32]]:
     """x [rows, cols] ~= q * scale: q int8 [rows, groups, 32], scale [rows, groups], sum of q [rows, groups].
 
     In words: scale = max|x| / 127 in each group of 32 columns, q = x / scale to nearest, ties to even; a
-    group of zeros stays zeros. q is never -128, not even where a subnormal scale rounds down: -q must be an
-    int8, too.
+    group of zeros stays zeros, and so does one with NaN, whose scale is NaN. q is never -128, not even where
+    a subnormal scale rounds down: -q must be an int8, too.
     """
     groups = x.reshape(len(x), -1, GROUP)
-    size = np.abs(groups)
-    pairs = larger(size[..., :LANES], size[..., LANES:])
-    largest = pairs[..., 0]
-    for lane in range(1, LANES):
-        largest = larger(pairs[..., lane], largest)
-    scale = largest / f32(127)
     with np.errstate(all="ignore"):
+        scale = np.abs(groups).max(axis=-1) / f32(127)
         ratio = np.minimum(larger(groups / scale[..., None], f32(-127)), f32(127))
         q = np.where(scale[..., None] > 0, np.rint(ratio), f32(0)).astype(np.int8)
     return q, scale, q.sum(axis=-1, dtype=np.int32)
