@@ -74,6 +74,7 @@ def test_llama_cpp_is_measured_on_the_file_and_on_its_best_form(measured: Comman
         (("--vs", "vllm"), "no engine is called 'vllm'"),
         (("--round", "3"), "there is no option --round. Did you mean --rounds?"),
         (("--only", "speed"), "--only takes prefill, decode, rows, cold, not 'speed'"),
+        (("--only", ","), "--only takes prefill, decode, rows, cold, not ''"),
         (("--prefill", "1,x"), "must be whole numbers with commas"),
         (("--prefill", "0"), "prefill must be a whole number from 1"),
         (("--rows", "33"), "rows must be a whole number from 1 to 32"),

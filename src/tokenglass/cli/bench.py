@@ -125,7 +125,7 @@ def plan_of(options: dict[str, Any]) -> Plan:
         check_integer("rounds", options["rounds"], 1, 1000)
         plan = replace(plan, rounds=options["rounds"])
     if options["only"] is not None:
-        for part in options["only"]:
+        for part in options["only"] or [""]:  # nothing named is no part either
             if part not in PARTS:
                 raise ParameterError("--only", f"takes {', '.join(PARTS)}, not {part!r}")
         plan = plan.only(options["only"])

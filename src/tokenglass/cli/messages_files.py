@@ -59,6 +59,7 @@ ZH = {
     "soft caps are not supported yet": "还不支持软上限（soft cap）",
     "must be a list of {n} numbers": "要是 {n} 个数的列表",
     "must hold positive numbers": "里要是正数",
+    "must hold numbers from {least} on": "里的数不能小于 {least}",
     "has {n} rows for {total} tokens": "有 {n} 行，而词元有 {total} 个",
     "has {n} entries for {total} tokens": "有 {n} 项，而词元有 {total} 个",
     "has shape {shape}, expected {expected}": "形状是 {shape}，应该是 {expected}",

@@ -55,11 +55,10 @@ def read_config(file: ModelSource) -> DecoderConfig:
             raise ModelFileError(file.path, name, f"is {value}, expected 1 to {most}")
         return value
 
-    num_heads = count("attention.head_count", 4096)
+    num_heads = count("attention.head_count", 4095)
     hidden = count("embedding_length", MAX_HIDDEN)
     head_dim = count("attention.key_length", 256, default=max(1, hidden // num_heads))
     context_length = count("context_length", MAX_CONTEXT)
-    eps = "attention.layer_norm_epsilon" if arch == "gpt2" else "attention.layer_norm_rms_epsilon"
     config = DecoderConfig(
         architecture=arch,
         num_layers=count("block_count", MAX_LAYERS),
@@ -69,12 +68,16 @@ def read_config(file: ModelSource) -> DecoderConfig:
         num_kv_heads=count("attention.head_count_kv", num_heads, default=num_heads),
         head_dim=head_dim,
         context_length=context_length,
-        norm_eps=file.get(f"{arch}.{eps}", float),
+        norm_eps=file.get(f"{arch}.{_eps_key(arch)}", float),
         rope=read_rope(file, head_dim, context_length),
         sliding_window=file.get(f"{arch}.attention.sliding_window", int, default=0),
     )
     _check(config, file)
     return config
+
+
+def _eps_key(arch: str) -> str:
+    return "attention.layer_norm_epsilon" if arch == "gpt2" else "attention.layer_norm_rms_epsilon"
 
 
 def _check(config: DecoderConfig, file: ModelSource) -> None:
@@ -90,7 +93,7 @@ def _check(config: DecoderConfig, file: ModelSource) -> None:
     if config.hidden % 32 or config.ffn % 32 or config.num_heads * config.head_dim % 32:
         refuse("embedding_length", "hidden, feed-forward and attention lengths must be multiples of 32")
     if not 0.0 <= config.norm_eps < 1.0:
-        refuse("attention.layer_norm_rms_epsilon", f"is {config.norm_eps}")
+        refuse(_eps_key(arch), f"is {config.norm_eps}")
     if not 0 <= config.sliding_window < 1 << 24:
         refuse("attention.sliding_window", f"is {config.sliding_window}")
     value_dim = file.get(f"{arch}.attention.value_length", int, default=config.head_dim)

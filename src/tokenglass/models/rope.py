@@ -27,12 +27,13 @@ from tokenglass.formats import ModelSource
 from tokenglass.models.weights import Weights
 
 SCALINGS = ("none", "linear", "dynamic", "yarn", "longrope")
+LEAST = 0.01  # of every factor and divisor: far below any model, and no pair turns too fast for a table
 F32 = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rope:
-    """Invariant: `dims` is even and at most a head; the numbers are positive and finite."""
+    """Invariant: `dims` is even and at most a head; the numbers are finite, the scaling's at least LEAST."""
 
     dims: int
     base: float
@@ -50,7 +51,7 @@ def read_rope(file: ModelSource, head_dim: int, context_length: int) -> Rope:
 
     def number(key: str, default: float) -> float:
         value = file.get(f"{arch}.rope.{key}", float, default=default)
-        if not 0.0 < value < 1e12:
+        if not LEAST <= value < 1e12:
             raise ModelFileError(file.path, f"{arch}.rope.{key}", f"is {value}")
         return value
 
@@ -132,8 +133,8 @@ def slow_share(rope: Rope) -> F32:
 
 
 def divisors(weights: Weights, name: str, half: int) -> F32:
-    """A tensor of positive numbers, float32 [half]. ModelFileError: it is missing, or holds others."""
+    """A tensor of numbers from LEAST on, float32 [half]. ModelFileError: it is missing, or holds others."""
     values = weights.vector(name, half)
-    if not (np.isfinite(values) & (values > 0)).all():
-        raise ModelFileError(weights.file.path, f"tensor {name}", "must hold positive numbers")
+    if not (np.isfinite(values) & (values >= np.float32(LEAST))).all():
+        raise ModelFileError(weights.file.path, f"tensor {name}", f"must hold numbers from {LEAST} on")
     return values

@@ -84,14 +84,16 @@ class Weights:
         self, name: str, rows: int, cols: int, *, order: NDArray[np.int32] | None = None
     ) -> kernels.Matrix:
         """Packed weights [rows, cols], and their bias if the file has one; order[i] is the file's row that
-        becomes row i.
+        becomes row i. No embedding has a bias.
         """
         info = self.checked(name, (rows, cols))
         type_name, raw = info.type.name, self.file.raw(name)
         if not self.ops.has_panels(type_name):
             raise ModelFileError(self.file.path, f"tensor {name}", f"{type_name} is not supported yet")
         bias_name = f"{name.removesuffix('.weight')}.bias"
-        bias = self.vector(bias_name, rows) if self.has(bias_name) else None
+        bias = (
+            self.vector(bias_name, rows) if self.has(bias_name) and bias_name != "token_embd.bias" else None
+        )
         matrix: kernels.Matrix = self.ops.Matrix(self.cpu, type_name, raw, rows, cols, order, bias)
         self.file.release(name)
         return matrix
