@@ -91,6 +91,17 @@ def test_safetensors_and_back_are_the_same_weights(
         assert all(np.array_equal(a.floats(name), b.floats(name)) for name in a.tensors)
 
 
+def test_show_reads_a_folder(folder: Path, tmp_path: Path, tokenglass_: Command) -> None:
+    assert tokenglass_("convert", folder, tmp_path / "my.gguf").status == 0
+    facts, of_file = (
+        tokenglass_("models", "show", path, "--json").json for path in (folder, tmp_path / "my.gguf")
+    )
+    for key in ("architecture", "parameters", "types", "layers", "embedding_length"):
+        assert facts[key] == of_file[key]
+    assert facts["chat_template"] is None  # its tokenizer is in files of its own
+    assert facts["num_bytes"] > of_file["parameters"]
+
+
 @pytest.mark.oracle
 def test_transformers_reads_what_was_written(folder: Path, tmp_path: Path, tokenglass_: Command) -> None:
     import torch

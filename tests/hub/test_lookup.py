@@ -81,7 +81,7 @@ def test_unknown_name_lists_near_and_known_ones(entry: Entry, store: Path) -> No
         resolve("tiny-modle", store=store, catalogue=[entry])
     assert str(caught.value) == (
         "no model is called 'tiny-modle'. Did you mean tiny-model? Known models: tiny-model, my-own. "
-        "A path to a .gguf file works too"
+        "A path to a .gguf file or a folder works too"
     )
 
 

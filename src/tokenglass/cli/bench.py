@@ -90,7 +90,12 @@ def bench_parser() -> Parser:
         "bench", "Measure this machine: tokens per second and the share of what it allows.", epilog=EPILOG
     )
     add = parser.add_argument
-    add("-m", "--model", default=DEFAULT_MODEL, help="path of a .gguf file, or a name (default: %(default)s)")
+    add(
+        "-m",
+        "--model",
+        default=DEFAULT_MODEL,
+        help="a .gguf file, a folder, or a name (default: %(default)s)",
+    )
     add(
         "--vs",
         type=names,

@@ -134,7 +134,12 @@ def chat_parser() -> Parser:
     """The parser behind `tokenglass chat --help`."""
     parser = Parser("chat", "Talk with a model on this machine, turn by turn.", epilog=EPILOG)
     add = parser.add_argument
-    add("-m", "--model", default=DEFAULT_MODEL, help="path of a .gguf file, or a name (default: %(default)s)")
+    add(
+        "-m",
+        "--model",
+        default=DEFAULT_MODEL,
+        help="a .gguf file, a folder, or a name (default: %(default)s)",
+    )
     add("--system", type=utf8, metavar="TEXT", help="what the model is told before the prompt")
     add_sampling(parser)
     add = parser.add_argument_group("how it runs").add_argument

@@ -88,7 +88,12 @@ def explain_parser() -> Parser:
     parser = Parser("explain-cache", "What keeping keys and values saves, measured here.", epilog=EPILOG)
     add = parser.add_argument
     add("prompt", nargs="?", type=utf8, help="the text to continue; - or nothing: read it from stdin")
-    add("-m", "--model", default=DEFAULT_MODEL, help="path of a .gguf file, or a name (default: %(default)s)")
+    add(
+        "-m",
+        "--model",
+        default=DEFAULT_MODEL,
+        help="a .gguf file, a folder, or a name (default: %(default)s)",
+    )
     add(
         "--max-tokens",
         type=int,

@@ -35,7 +35,7 @@ def add_looking(parser: Parser) -> None:
     add = parser.add_argument
     add("prompt", nargs="?", type=utf8, help=t("the text before the token"))
     add("-m", "--model", default=DEFAULT_MODEL,
-        help=t("path of a .gguf file, or a name (default: {name})", name=DEFAULT_MODEL))  # fmt: skip
+        help=t("a .gguf file, a folder, or a name (default: {name})", name=DEFAULT_MODEL))  # fmt: skip
     add("--raw", action="store_true", help=t("the text as it is, without the model's chat template"))
     add("--system", type=utf8, metavar="TEXT", help=t("what the model is told before the prompt"))
     add("--top", type=int, default=TOP, metavar="N", help=t("show the N best tokens (default: 10)"))

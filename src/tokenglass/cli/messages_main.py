@@ -23,7 +23,7 @@ ZH = {
     # run --help
     "Answer a prompt, or continue a text, with a model on this machine.": "用本机的模型回答提示词，或者续写文字。",
     "what to answer; - or nothing: read it from stdin": "要回答的内容；写 - 或不写：从标准输入读",
-    "path of a .gguf file, or a name (default: %(default)s)": ".gguf 文件的路径，或者名字（默认：%(default)s）",
+    "a .gguf file, a folder, or a name (default: %(default)s)": ".gguf 文件、文件夹或者名字（默认：%(default)s）",
     "continue the text as it is, without the model's chat template": "原样续写文字，不用模型的聊天模板",
     "what the model is told before the prompt": "在提示词之前对模型说的话",
     "how each token is chosen": "怎样选每个词元",

@@ -34,7 +34,7 @@ ZH = {
         "hub、mirror、modelscope 或 wheel；不指定则用第一个有回应的"
     ),
     "{name} is stored, but cannot run: {reason}": "{name} 已存好，但不能运行：{reason}",
-    "a name of the list, or the path of a .gguf file": "列表中的名字，或 .gguf 文件的路径",
+    "a name of the list, or a path of a file or folder": "列表中的名字，或者文件、文件夹的路径",
     "a name of the list": "列表中的名字",
     "{name} is not stored here": "本机没有 {name}",
     "Fetch it: {command}": "下载它：{command}",

@@ -6,7 +6,7 @@ ZH = {
     "the distribution of the next token: logit, probability, entropy": "下一个词元的分布：logit、概率、熵",
     "The distribution of the next token: logit, probability, entropy.": "下一个词元的分布：logit、概率、熵。",
     "the text before the token": "该词元之前的文字",
-    "path of a .gguf file, or a name (default: {name})": ".gguf 文件的路径或模型名（默认：{name}）",
+    "a .gguf file, a folder, or a name (default: {name})": ".gguf 文件、文件夹或者名字（默认：{name}）",
     "the text as it is, without the model's chat template": "原样用这段文字，不用模型的聊天模板",
     "show the N best tokens (default: 10)": "显示最好的 N 个词元（默认：10）",
     "JSON for programs": "供程序读取的 JSON",

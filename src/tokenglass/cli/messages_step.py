@@ -10,7 +10,7 @@ ZH = {
     "Enter takes →, N takes N, #ID any token; b back, r run on, q quit, ? help": (
         "回车取 → 所指，数字取该项，#id 取任意词元；b 退回，r 继续到底，q 退出，? 帮助"
     ),
-    "Commands may come from a pipe, one on each line.": "命令也可以由管道给出，每行一条。",
+    ". Commands may come from a pipe, one on each line.": "。命令也可以由管道给出，每行一条。",
     "r runs on for at most N tokens (default: 256)": "r 最多继续 N 个词元（默认：256）",
     "step reads its commands from stdin": "step 从标准输入读取命令",
     'Give the prompt as an argument: step "Hello"': '请把提示词作为参数给出：step "你好"',

@@ -19,6 +19,7 @@ from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.progress import download_progress
 from tokenglass.errors import ModelFileError, ModelNotFoundError, UsageError
+from tokenglass.formats import is_folder_model
 from tokenglass.hub import (
     CATALOGUE,
     Entry,
@@ -194,7 +195,7 @@ def pull_models(arguments: list[str]) -> int:
 def show_model(arguments: list[str]) -> int:
     """Prints what is known about one model."""
     parser = _parser("show")
-    parser.add_argument("name", metavar="NAME", help=t("a name of the list, or the path of a .gguf file"))
+    parser.add_argument("name", metavar="NAME", help=t("a name of the list, or a path of a file or folder"))
     parser.add_argument("--json", action="store_true", help=t("one JSON object, for programs"))
     options = parser.values(arguments)
     facts = known_facts(options["name"])
@@ -211,11 +212,12 @@ def show_model(arguments: list[str]) -> int:
 
 def known_facts(name: str) -> dict[str, Any]:
     """Everything about a model by its name or path, from the catalogue, the store and its file."""
-    entry, path = find(name), Path(name) if os.path.isfile(name) else stored_path(name)
+    is_path = os.path.isfile(name) or is_folder_model(Path(name))
+    entry, path = find(name), Path(name) if is_path else stored_path(name)
     if entry is None and path is None:
         raise _unknown(name)
     facts: dict[str, Any] = {"name": entry.name if entry else path.stem if path else name}
-    if entry and not (path and os.path.isfile(name)):
+    if entry and not is_path:
         facts |= {"aliases": list(entry.aliases), "sources": sources_of(entry), "licence": entry.licence}
         facts |= {"architecture": entry.architecture, "note": entry.note, "obstacle": entry.obstacle}
         facts |= {"parameters": entry.parameters, "num_bytes": entry.num_bytes}
@@ -224,7 +226,7 @@ def known_facts(name: str) -> dict[str, Any]:
     facts["path"] = str(path) if path else None
     if path:
         facts["num_bytes"] = _bytes_of(path)
-    if path and path.is_file():
+    if path and (path.is_file() or is_folder_model(path)):
         from tokenglass.hub.facts import describe
 
         inside = asdict(describe(path))

@@ -88,7 +88,12 @@ def run_parser() -> Parser:
         "prompt", nargs="?", type=utf8, help="what to answer; - or nothing: read it from stdin"
     )
     add = parser.add_argument
-    add("-m", "--model", default=DEFAULT_MODEL, help="path of a .gguf file, or a name (default: %(default)s)")
+    add(
+        "-m",
+        "--model",
+        default=DEFAULT_MODEL,
+        help="a .gguf file, a folder, or a name (default: %(default)s)",
+    )
     add("--raw", action="store_true", help="continue the text as it is, without the model's chat template")
     add("--system", type=utf8, metavar="TEXT", help="what the model is told before the prompt")
     add_sampling(parser)

@@ -66,7 +66,7 @@ def step_parser() -> Parser:
     parser = Parser(
         "step",
         t("One token at a time by hand."),
-        epilog=t(HELP) + ". " + t("Commands may come from a pipe, one on each line."),
+        epilog=t(HELP) + t(". Commands may come from a pipe, one on each line."),
     )
     add_looking(parser)
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS, metavar="N",

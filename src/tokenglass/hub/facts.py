@@ -1,4 +1,4 @@
-"""What a stored GGUF file says about itself, for `models show`; only its header is read."""
+"""What a model says about itself, for `models show`; only headers are read."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from tokenglass.formats import GGUFFile
+from tokenglass.formats import ModelSource, open_model
 
 MAX_SHOWN = 200
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Of one file. The words come from the file and are not to be trusted; None: it does not say."""
+    """Of one model. The words come from the file and are not to be trusted; None: it does not say."""
 
     architecture: str | None
     name: str | None
@@ -26,12 +26,12 @@ class Facts:
     embedding_length: int | None
     num_tokens: int | None
     tokenizer: str | None
-    has_template: bool
+    has_template: bool | None  # None: its tokenizer is elsewhere, as in a folder
 
 
 def describe(path: Path) -> Facts:
-    """The facts of the GGUF file at `path`. ModelFileError: it is none, or damaged."""
-    with GGUFFile.open(path) as file:
+    """The facts of the GGUF file or folder at `path`. ModelFileError: it is none, or damaged."""
+    with open_model(path) as file:
         types: Counter[str] = Counter()
         for info in file.tensors.values():
             types[info.type.name] += prod(info.shape)
@@ -51,15 +51,15 @@ def describe(path: Path) -> Facts:
             if tokens is not None and not isinstance(tokens, bool | int | float)
             else None,
             tokenizer="/".join(filter(None, kinds)) or None,
-            has_template=bool(_text(file, "tokenizer.chat_template")),
+            has_template=None if tokens is None else bool(_text(file, "tokenizer.chat_template")),
         )
 
 
-def _text(file: GGUFFile, key: str) -> str | None:
+def _text(file: ModelSource, key: str) -> str | None:
     value = file.metadata.get(key)
     return value[:MAX_SHOWN] if isinstance(value, str) else None
 
 
-def _number(file: GGUFFile, key: str) -> int | None:
+def _number(file: ModelSource, key: str) -> int | None:
     value = file.metadata.get(key)
     return value if type(value) is int else None

@@ -163,5 +163,5 @@ def _unknown_name(wanted: str, store: Path, catalogue: Sequence[Entry]) -> Model
     if near:
         remedy = f"Did you mean {' or '.join(near)}? {remedy}"
     return ModelNotFoundError(
-        f"no model is called {wanted!r}", remedy=remedy + ". A path to a .gguf file works too"
+        f"no model is called {wanted!r}", remedy=remedy + ". A path to a .gguf file or a folder works too"
     )

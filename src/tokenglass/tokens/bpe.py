@@ -66,9 +66,8 @@ def build_sentencepiece(
         )
     ids = _ids(vocabulary)
     unknown = None if vocabulary.unknown_id is None else vocabulary.token_text(vocabulary.unknown_id)
-    reachable = {
-        text for text, i in ids.items() if vocabulary.kinds[i] in (TokenKind.NORMAL, TokenKind.USER_DEFINED)
-    }
+    is_reachable = np.isin(vocabulary.kinds, (TokenKind.NORMAL, TokenKind.USER_DEFINED)).tolist()
+    reachable = {text for text, i in ids.items() if is_reachable[i]}
     pairs = _pairs_by_score(ids, reachable, scores)
     tokenizer = tokenizers.Tokenizer(
         _bpe(path, vocabulary, ids, pairs, unk_token=unknown, fuse_unk=True, byte_fallback=True)
