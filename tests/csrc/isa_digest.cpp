@@ -128,45 +128,74 @@ void rows(const tg_ops& ops, Draw& draw, Digest& digest) {
     }
 }
 
-// Two sequences of up to 300 positions in shuffled pages; float16 or float32.
+// Two sequences of up to 300 positions in shuffled pages, of one kind of numbers.
 struct Cache {
     static constexpr int kWidth = 19, kHeads = 6, kKvHeads = 2, kRows = 9;
-    std::vector<float> floats;
-    std::vector<uint16_t> halves;
+    int kv, dim, scales, block_bytes;  // scales: of K or V of one page
+    std::vector<uint8_t> bytes;
     int32_t table[2 * kWidth], sequence[kRows] = {0, 0, 0, 0, 1, 1, 1, 1, 1},
                                position[kRows] = {9, 254, 255, 256, 0, 5, 15, 16, 299};
-    Cache(Draw& draw, Flavour flavour, int dim, bool half) {
-        const size_t n = (size_t)2 * kWidth * kKvHeads * 2 * TG_PAGE * dim;
-        if (half)
-            halves = draw.halves(n, flavour);
-        else
-            floats = draw.numbers(n, flavour);
+    Cache(Draw& draw, Flavour flavour, int dim, int kv)
+        : kv(kv), dim(dim), scales(kv == TG_KV_Q8 ? (dim + 31) / 32 * TG_PAGE : 0) {
+        block_bytes = 2 * (TG_PAGE * dim * (kv == TG_KV_F32 ? 4 : kv == TG_KV_F16 ? 2 : 1) + scales * 2);
+        const size_t blocks = (size_t)2 * kWidth * kKvHeads, numbers = blocks * 2 * TG_PAGE * dim;
+        if (kv == TG_KV_F32) {
+            copy(draw.numbers(numbers, flavour));
+        } else if (kv == TG_KV_F16) {
+            copy(draw.halves(numbers, flavour));
+        } else {
+            bytes.resize(blocks * block_bytes);
+            for (auto& b : bytes) b = (uint8_t)draw.bits();
+            for (size_t half = 0; half < 2 * blocks; half++) {
+                const auto drawn = draw.halves(scales, flavour);
+                memcpy(bytes.data() + half * block_bytes / 2 + TG_PAGE * dim, drawn.data(), (size_t)scales * 2);
+            }
+        }
         for (int i = 0; i < 2 * kWidth; i++) table[i] = i * 7 % (2 * kWidth);
     }
-    void* pages() { return halves.empty() ? (void*)floats.data() : (void*)halves.data(); }
+    template <class T>
+    void copy(const std::vector<T>& numbers) {
+        const uint8_t* from = (const uint8_t*)numbers.data();
+        bytes.assign(from, from + numbers.size() * sizeof(T));
+    }
+    template <class T>
+    static std::vector<T> read(const uint8_t* from, size_t count) {
+        std::vector<T> numbers(count);
+        memcpy(numbers.data(), from, count * sizeof(T));
+        return numbers;
+    }
+    void add_to(Digest& digest) const {  // as what they are: any NaN is like another
+        if (kv == TG_KV_F32) return digest.add(read<float>(bytes.data(), bytes.size() / 4));
+        if (kv == TG_KV_F16) return digest.add(read<uint16_t>(bytes.data(), bytes.size() / 2));
+        for (size_t at = 0; at < bytes.size(); at += block_bytes / 2) {
+            digest.add(read<int8_t>(bytes.data() + at, (size_t)TG_PAGE * dim));
+            digest.add(read<uint16_t>(bytes.data() + at + TG_PAGE * dim, scales));
+        }
+    }
     template <class Job>
-    void fill(Job& job, int dim, bool half) {
-        job.pages = pages(), job.page_table = table, job.sequence = sequence, job.position = position;
-        job.table_width = kWidth, job.heads = kHeads, job.kv_heads = kKvHeads, job.head_dim = dim, job.half = half;
+    void fill(Job& job) {
+        job.pages = bytes.data(), job.page_table = table, job.sequence = sequence, job.position = position;
+        job.table_width = kWidth, job.heads = kHeads, job.kv_heads = kKvHeads, job.head_dim = dim;
+        job.kv = kv, job.block_bytes = block_bytes;
     }
 };
 
 void rope_store(const tg_ops& ops, Draw& draw, Digest& digest) {
     for (Flavour flavour : {kPlain, kWild}) {
         for (int dim : {16, 48, 64}) {
-            for (int mode = 0; mode < 8; mode++) {
-                const bool half = mode & 1, normed = mode & 2, partly = mode & 4;
-                Cache cache(draw, kPlain, dim, half);
+            for (int mode = 0; mode < 12; mode++) {
+                const bool normed = mode & 1, partly = mode & 2;
+                Cache cache(draw, kPlain, dim, mode / 4);
                 const int stride = (Cache::kHeads + 2 * Cache::kKvHeads) * dim;
                 auto qkv = draw.numbers((size_t)Cache::kRows * stride, flavour);
                 const auto cos_sin = draw.numbers((size_t)300 * dim, kPlain), norm = draw.numbers(dim, kPlain);
                 tg_rope_job job{};
-                cache.fill(job, dim, half);
+                cache.fill(job);
                 job.qkv = qkv.data(), job.cos_sin = cos_sin.data(), job.stride = stride;
                 job.rotated = partly ? dim / 2 : dim, job.eps = 1e-6f;
                 if (normed) job.q_norm = job.k_norm = norm.data();
                 for (int row = 0; row < Cache::kRows; row++) ops.rope_store(&job, row);
-                digest.add(qkv), digest.add(cache.floats), digest.add(cache.halves);
+                digest.add(qkv), cache.add_to(digest);
             }
         }
     }
@@ -176,18 +205,20 @@ void rope_store(const tg_ops& ops, Draw& draw, Digest& digest) {
 void attend(const tg_ops& ops, Draw& draw, Digest& digest) {
     for (Flavour flavour : {kPlain, kTies, kWild}) {
         for (int dim : {16, 48, 64}) {
-            for (bool half : {false, true}) {
-                Cache cache(draw, flavour, dim, half);
+            for (int kv : {TG_KV_F32, TG_KV_F16, TG_KV_Q8}) {
+                Cache cache(draw, flavour, dim, kv);
                 const auto q =
                     draw.numbers((size_t)Cache::kRows * Cache::kHeads * dim, flavour == kTies ? kTies : kPlain);
                 for (int rows_per_block : {1, 3}) {
-                    for (int spans : {0, 2}) {
+                    for (int mode = 0; mode < 4; mode++) {
+                        const int spans = mode % 2 * 2;
                         std::vector<float> out(q.size()), partial((size_t)Cache::kRows * Cache::kHeads * 2 * (dim + 2));
                         tg_attention_job job{};
-                        cache.fill(job, dim, half);
+                        cache.fill(job);
                         job.q = q.data(), job.out = out.data(), job.partial = partial.data();
                         job.num_rows = Cache::kRows, job.q_stride = Cache::kHeads * dim;
                         job.rows_per_block = rows_per_block, job.spans = spans, job.scale = 0.125f;
+                        job.window = mode < 2 ? INT32_MAX : 100, job.soft_cap = mode < 2 ? 0.0f : 5.0f;
                         const int row_blocks = (Cache::kRows + rows_per_block - 1) / rows_per_block;
                         for (int b = 0; b < row_blocks * Cache::kKvHeads * (spans ? spans : 1); b++)
                             ops.attend(&job, b);
