@@ -13,7 +13,7 @@ from tests.models.prompts import LONG_TEXT
 from tests.models.support import all_logits, bind
 from tokenglass.engine import Request, load
 
-pytestmark = [pytest.mark.real_models, pytest.mark.oracle]
+pytestmark = [pytest.mark.real_models, pytest.mark.oracle, pytest.mark.timeout(1800)]
 FILES = ["qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", "gemma-3-270m-q4_k_m.gguf"]
 PROMPTS = ("The capital of France is", "def fibonacci(n):\n", "北京是中国的首都，", "用一句话介绍北京。")
 NUM_GREEDY = 64
