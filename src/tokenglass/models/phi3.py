@@ -17,7 +17,7 @@ from tokenglass.models.weights import Space, Weights
 
 
 class Phi3(Decoder):
-    """A qwen2 bound to its weights."""
+    """A phi3 bound to its weights."""
 
     def __init__(self, weights: Weights, *, space: Space, vocab: int) -> None:
         super().__init__(weights, space=space, vocab=vocab)
