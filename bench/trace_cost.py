@@ -40,7 +40,7 @@ def steps(engine: Engine, sampling: Sampling, kind: str) -> Iterator[object]:
         prompt_ids=engine.tokenizer.encode("The sky is blue because"),
         sampling=sampling,
         max_tokens=NUM_STEPS + 2,
-        ignore_end=True,
+        ignore_eos=True,
         trace_top=None if kind == "off" else NUM_SHOWN,
     )
     pieces = engine.stream(request)

@@ -23,7 +23,7 @@ def explain(tokenglass_: Command, tiny_model_path: Path) -> Command:
 def test_both_loops_give_what_the_engine_gives_and_return_all_pages(tiny_model_path: Path) -> None:
     engine = load(tiny_model_path, num_threads=1)
     ids = engine.tokenizer.encode("the cat is on the mat")
-    request = Request(prompt_ids=ids, max_tokens=40, ignore_end=True)
+    request = Request(prompt_ids=ids, max_tokens=40, ignore_eos=True)
     expected = [token for piece in engine.stream(request) for token in piece.token_ids]
     for loop in (naive_loop, cached_loop):
         assert [token for token, _ in loop(engine, ids, 40)] == expected

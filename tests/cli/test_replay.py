@@ -55,6 +55,7 @@ def edited(path: Path, edit: Callable[[Lines], object]) -> Path:
         ("--repetition-penalty", 1.2, "--logit-bias", "70=-100", "--logit-bias", "80=5"),
         ("--activations", "f32", "--kv", "f32", "--context", 64, "--system", "Be brief"),
         ("--max-tokens", 0),
+        ("--max-tokens", 30, "--min-tokens", 20, "--temperature", 2, "--ignore-eos"),
     ],
 )
 def test_every_kind_of_run_repeats(

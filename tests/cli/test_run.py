@@ -154,6 +154,17 @@ def test_greedy_is_the_default_and_repeats_itself(run: Command) -> None:
     assert len(answers) == 1
 
 
+def test_ends_may_be_put_off_or_passed_over(run: Command) -> None:
+    """A bias makes the end token the best one at every step."""
+    ending = ("hello", "--json", "--max-tokens", 9, "--logit-bias", "2=100")
+    assert len(run(*ending).json["token_ids"]) == 1
+    put_off = run(*ending, "--min-tokens", 4).json
+    assert (len(put_off["token_ids"]), put_off["finish_reason"]) == (5, "stop")
+    passed = run(*ending, "--ignore-eos").json
+    assert (passed["token_ids"], passed["text"], passed["finish_reason"]) == ([2] * 9, "", "length")
+    assert run("hello", "--min-tokens", 257).error == "min_tokens is 257, more than the 256 of max_tokens"
+
+
 def test_seed_decides_the_answer_and_is_reported(run: Command) -> None:
     drawn = run("hello", "--temperature", 2, "--max-tokens", 16, "--json").json
     again = run(

@@ -106,7 +106,7 @@ def test_an_answer_stopped_in_the_middle_keeps_its_cache(engine: Engine, other: 
 def test_a_request_that_needs_the_room_gets_it(engine: Engine, other: Engine) -> None:
     conversation, messages = Conversation(engine), [{"role": "user", "content": "the cat"}]
     say(conversation, messages, max_tokens=4)
-    whole_window = Request(prompt_ids=[7] * 100, ignore_end=True)
+    whole_window = Request(prompt_ids=[7] * 100, ignore_eos=True)
     assert len(list(engine.stream(whole_window))) == engine.context_length - 100
     engine.scheduler.pool.check([])
     messages.append({"role": "user", "content": "and"})

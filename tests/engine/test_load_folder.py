@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answer(path: Path, **options: Any) -> list[int]:
     engine = load(path, num_threads=1, **options)
-    pieces = engine.stream(Request(prompt_ids=[70, 71, 72], max_tokens=24, ignore_end=True))
+    pieces = engine.stream(Request(prompt_ids=[70, 71, 72], max_tokens=24, ignore_eos=True))
     return [token for piece in pieces for token in piece.token_ids]
 
 

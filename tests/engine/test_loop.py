@@ -101,8 +101,34 @@ def test_an_end_token_ends_without_text(tiny_model_path: Path) -> None:
     engine.model.script = [*byte_ids(engine, b"hi"), end]
     request = Request(prompt_ids=[5], max_tokens=10)
     assert answer(engine, request) == (["h", "i", ""], "stop")
-    texts, reason = answer(engine, Request(prompt_ids=[5], max_tokens=5, ignore_end=True))
+    texts, reason = answer(engine, Request(prompt_ids=[5], max_tokens=5, ignore_eos=True))
     assert (len(texts), reason) == (5, "length")
+
+
+@pytest.mark.parametrize(("min_tokens", "made"), [(0, 2), (1, 2), (2, 3), (4, 5), (5, 5)])
+@pytest.mark.parametrize("trace_top", [None, 3])
+def test_before_min_tokens_no_end_token_is_chosen(
+    tiny_model_path: Path, min_tokens: int, made: int, trace_top: int | None
+) -> None:
+    engine = scripted_engine(tiny_model_path, [0])
+    ends = sorted(engine.tokenizer.vocabulary.end_ids)
+    assert isinstance(engine.model, ScriptedModel)
+    engine.model.script = [70, *(ends * 4)[:4]]
+    request = Request(prompt_ids=[5], max_tokens=5, min_tokens=min_tokens, trace_top=trace_top)
+    pieces = list(engine.stream(request))
+    ids = [token for piece in pieces for token in piece.token_ids]
+    assert len(ids) == made
+    assert not {*ends} & {*ids[:min_tokens]}
+    assert pieces[-1].finish_reason == ("length" if min_tokens == 5 else "stop")
+
+
+def test_before_min_tokens_a_stop_string_is_text(tiny_model_path: Path) -> None:
+    engine = scripted_engine(tiny_model_path, [0])
+    assert isinstance(engine.model, ScriptedModel)
+    engine.model.script = byte_ids(engine, b"a.b.c.")
+    for min_tokens, text in ((0, "a"), (1, "a"), (2, "a.b"), (6, "a.b.c.")):
+        request = Request(prompt_ids=[5], max_tokens=6, min_tokens=min_tokens, stop=(".",))
+        assert "".join(answer(engine, request)[0]) == text
 
 
 def test_no_tokens_asked_none_made(tiny_model_path: Path) -> None:
@@ -154,7 +180,7 @@ def test_an_id_that_is_no_token_is_refused_and_the_engine_lives(tiny_model_path:
     engine = load(tiny_model_path, num_threads=1)
     with pytest.raises(ParameterError, match="prompt_ids"):
         engine.submit(Request(prompt_ids=[5, token]))
-    assert len(list(engine.stream(Request(prompt_ids=[5], max_tokens=3, ignore_end=True)))) == 3
+    assert len(list(engine.stream(Request(prompt_ids=[5], max_tokens=3, ignore_eos=True)))) == 3
 
 
 def test_closing_a_stream_gives_its_pages_back(tiny_model_path: Path) -> None:
@@ -189,7 +215,7 @@ def requests(rng: random.Random, num: int) -> list[Request]:
             prompt_ids=[rng.randrange(3, 300) for _ in range(rng.choice([1, 2, 15, 16, 17, 60, 130]))],
             sampling=Sampling(temperature=rng.choice([0.0, 0.8]), top_p=0.9, seed=rng.randrange(1000)),
             max_tokens=rng.randint(1, 24),
-            ignore_end=True,
+            ignore_eos=True,
         )
         for _ in range(num)
     ]
@@ -230,7 +256,7 @@ def test_streams_read_in_turns_give_what_they_give_alone(tiny_model_path: Path) 
 
 def test_timings_add_up(tiny_model_path: Path) -> None:
     engine = load(tiny_model_path, num_threads=1, max_rows=64)
-    sequence = engine.submit(Request(prompt_ids=[7] * 130, max_tokens=5, ignore_end=True))
+    sequence = engine.submit(Request(prompt_ids=[7] * 130, max_tokens=5, ignore_eos=True))
     list(engine.follow(sequence))
     timings = sequence.timings
     assert (timings.prompt_tokens, timings.output_tokens) == (130, 5)
@@ -240,7 +266,7 @@ def test_timings_add_up(tiny_model_path: Path) -> None:
 
 def test_a_row_without_numbers_ends_its_own_request_only(tiny_model_path: Path) -> None:
     engine = load(tiny_model_path, num_threads=1)
-    good = Request(prompt_ids=[5, 6], max_tokens=6, ignore_end=True)
+    good = Request(prompt_ids=[5, 6], max_tokens=6, ignore_eos=True)
     expected = [piece.token_ids for piece in engine.stream(good)]
     banned = Sampling(logit_bias=dict.fromkeys(range(300), -100.0))
     bad_stream = engine.stream(Request(prompt_ids=[5, 6], sampling=banned, max_tokens=6))
@@ -267,7 +293,7 @@ def test_without_the_cache_everything_is_computed_again_and_nothing_changes(
         prompt_ids=[7, 80, 9],
         sampling=Sampling(temperature=temperature, seed=1),
         max_tokens=20,
-        ignore_end=True,
+        ignore_eos=True,
     )
     naive = replace(cached, use_cache=False)
     pieces = [list(engine.stream(request)) for request in (cached, naive)]

@@ -21,7 +21,7 @@ def engine(tiny_model_path: Path) -> Engine:
 
 
 def tokens(engine: Engine, **options: Any) -> list[int]:
-    request = Request(**{"prompt_ids": PROMPT, "max_tokens": 8, "ignore_end": True, **options})
+    request = Request(**{"prompt_ids": PROMPT, "max_tokens": 8, "ignore_eos": True, **options})
     return [token for piece in engine.stream(request) for token in piece.token_ids]
 
 
@@ -41,7 +41,7 @@ def refused(engine: Engine, name: str, ask: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("max_tokens", [None, 60, 61, 1 << 40])
 def test_no_limit_or_a_large_one_is_what_fits(engine: Engine, max_tokens: int | None) -> None:
-    sequence = engine.submit(Request(prompt_ids=PROMPT, max_tokens=max_tokens, ignore_end=True))
+    sequence = engine.submit(Request(prompt_ids=PROMPT, max_tokens=max_tokens, ignore_eos=True))
     last = list(engine.follow(sequence))[-1]
     assert (len(sequence.ids), last.finish_reason) == (64, "length")
 
@@ -56,6 +56,11 @@ def test_zero_tokens_end_with_length_and_hold_nothing(engine: Engine) -> None:
 @pytest.mark.parametrize("max_tokens", [-1, -2, 1.5, 2.0, "5", True, 10**18, float("inf")])
 def test_a_limit_that_is_none_is_refused(engine: Engine, max_tokens: Any) -> None:
     refused(engine, "max_tokens", lambda: tokens(engine, max_tokens=max_tokens))
+
+
+@pytest.mark.parametrize("min_tokens", [-1, 9, 1.5, "5", None])
+def test_a_minimum_that_is_none_or_above_the_limit_is_refused(engine: Engine, min_tokens: Any) -> None:
+    refused(engine, "min_tokens", lambda: tokens(engine, min_tokens=min_tokens, max_tokens=8))
 
 
 # --- B28: logit_bias ---

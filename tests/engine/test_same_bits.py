@@ -51,7 +51,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
 def request(ids: list[int], settings: dict[str, Any]) -> Request:
     sampling = Sampling(**{"seed": 1, **settings})
-    return Request(prompt_ids=ids, sampling=sampling, max_tokens=NUM_NEW, ignore_end=True)
+    return Request(prompt_ids=ids, sampling=sampling, max_tokens=NUM_NEW, ignore_eos=True)
 
 
 def alone(engine: Engine, seen: Seen, settings: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ def engine(tiny_model_path: Path) -> Engine:
 
 
 def streamed(engine: Engine, prompt: list[int], sampling: Sampling, num: int) -> list[int]:
-    request = Request(prompt_ids=prompt, sampling=sampling, max_tokens=num, ignore_end=True)
+    request = Request(prompt_ids=prompt, sampling=sampling, max_tokens=num, ignore_eos=True)
     return [token for piece in engine.stream(request) for token in piece.token_ids]
 
 

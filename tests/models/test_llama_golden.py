@@ -50,7 +50,7 @@ def test_200_greedy_tokens_of_three_prompts_are_equal(
     engine = load(real_model_path, activations="f32", kv="f32", context_length=512)
     for prompt, expected in zip(GREEDY_PROMPTS, golden["greedy"].tolist(), strict=True):
         ids = engine.tokenizer.encode(prompt)
-        pieces = engine.stream(Request(prompt_ids=ids, max_tokens=NUM_GREEDY, ignore_end=True))
+        pieces = engine.stream(Request(prompt_ids=ids, max_tokens=NUM_GREEDY, ignore_eos=True))
         assert [token for piece in pieces for token in piece.token_ids] == expected
 
 
@@ -94,5 +94,5 @@ def test_exact_logits_and_greedy_tokens_agree_with_transformers(
     for prompt in GREEDY_PROMPTS:
         prompt_ids = live.encode(prompt)
         assert prompt_ids == engine.tokenizer.encode(prompt)
-        pieces = engine.stream(Request(prompt_ids=prompt_ids, max_tokens=NUM_GREEDY, ignore_end=True))
+        pieces = engine.stream(Request(prompt_ids=prompt_ids, max_tokens=NUM_GREEDY, ignore_eos=True))
         assert [token for piece in pieces for token in piece.token_ids] == live.greedy(prompt_ids, NUM_GREEDY)

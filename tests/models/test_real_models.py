@@ -44,7 +44,7 @@ def test_greedy_tokens_are_equal(path: Path, reference: Reference) -> None:
     engine = load(path, activations="f32", kv="f32", context_length=512)
     for prompt in PROMPTS:
         ids = engine.tokenizer.encode(prompt)
-        pieces = engine.stream(Request(prompt_ids=ids, max_tokens=NUM_GREEDY, ignore_end=True))
+        pieces = engine.stream(Request(prompt_ids=ids, max_tokens=NUM_GREEDY, ignore_eos=True))
         ours = [token for piece in pieces for token in piece.token_ids]
         theirs = reference.greedy(ids, NUM_GREEDY)
         if ours != theirs:  # a pair may differ where both are best

@@ -17,7 +17,7 @@ from tokenglass.trace import TokenEvent, read_trace, write_event, write_header
 def traced(model: Path, sampling: Sampling, num_tokens: int = 12) -> list[TokenEvent]:
     engine = load(model, num_threads=1)
     request = Request(
-        prompt_ids=[5, 90, 7], sampling=sampling, max_tokens=num_tokens, ignore_end=True, trace_top=4
+        prompt_ids=[5, 90, 7], sampling=sampling, max_tokens=num_tokens, ignore_eos=True, trace_top=4
     )
     return list(events(engine, request, engine.stream(request)))
 
@@ -49,9 +49,9 @@ def test_tracing_changes_no_token(tiny_model_path: Path) -> None:
     engine = load(tiny_model_path, num_threads=1)
     for seed in range(5):
         plain = Request(
-            prompt_ids=[9, 9], sampling=Sampling(temperature=1, seed=seed), max_tokens=8, ignore_end=True
+            prompt_ids=[9, 9], sampling=Sampling(temperature=1, seed=seed), max_tokens=8, ignore_eos=True
         )
-        told = Request(prompt_ids=[9, 9], sampling=plain.sampling, max_tokens=8, ignore_end=True, trace_top=3)
+        told = Request(prompt_ids=[9, 9], sampling=plain.sampling, max_tokens=8, ignore_eos=True, trace_top=3)
         assert list(engine.stream(plain)) == list(engine.stream(told))
 
 

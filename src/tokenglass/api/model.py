@@ -107,19 +107,23 @@ class LanguageModel:
         prompt: Prompt,
         *,
         max_tokens: int | None = MAX_TOKENS,
+        min_tokens: int = 0,
         stop: str | Iterable[str] | None = (),
+        ignore_eos: bool = False,
         use_cache: bool = True,
         sampling: Sampling | None = None,
         **settings: Unpack[Settings],
     ) -> Generation:
-        """The whole answer. max_tokens None: as far as the window goes; stop: end before any of these texts;
-        use_cache False: compute the whole text again for every token, like the first loop in a book;
-        settings: the fields of `Sampling` (or give a `sampling`). The default is the best token each time.
+        """The whole answer. max_tokens None: as far as the window goes; min_tokens: at least so many; stop:
+        end before any of these texts; ignore_eos: go on where the model ends; use_cache False: compute the
+        whole text again for every token, like the first loop in a book; settings: the fields of `Sampling`
+        (or give a `sampling`). The default is the best token each time.
 
         model.generate("The capital of France is", max_tokens=8).ids
         # (7042, 30, 198, 198, 504, 1797, 1918, 553)
         """
-        request = self._request(prompt, max_tokens, stop, use_cache, sampling, settings)
+        limits = (max_tokens, min_tokens, stop, ignore_eos)
+        request = self._request(prompt, *limits, use_cache, sampling, settings)
         pieces = list(self._read(request))
         return Generation(
             text="".join(piece.text for piece in pieces),
@@ -135,7 +139,9 @@ class LanguageModel:
         prompt: Prompt,
         *,
         max_tokens: int | None = MAX_TOKENS,
+        min_tokens: int = 0,
         stop: str | Iterable[str] | None = (),
+        ignore_eos: bool = False,
         use_cache: bool = True,
         sampling: Sampling | None = None,
         **settings: Unpack[Settings],
@@ -146,7 +152,8 @@ class LanguageModel:
 
         for piece in model.stream("Once upon a time"): print(piece.text, end="", flush=True)
         """
-        return self._read(self._request(prompt, max_tokens, stop, use_cache, sampling, settings))
+        limits = (max_tokens, min_tokens, stop, ignore_eos)
+        return self._read(self._request(prompt, *limits, use_cache, sampling, settings))
 
     def next(self, prompt: Prompt, top: int = 20) -> Distribution:
         """What could come next: logits [vocab], probabilities, entropy; `top` tokens of it are printed.
@@ -205,7 +212,9 @@ class LanguageModel:
         self,
         prompt: Prompt,
         max_tokens: int | None,
+        min_tokens: int,
         stop: str | Iterable[str] | None,
+        ignore_eos: bool,
         use_cache: bool,
         sampling: Sampling | None,
         settings: Settings,
@@ -215,6 +224,8 @@ class LanguageModel:
             prompt_ids=ids,
             sampling=sampling_of(sampling, settings),
             max_tokens=max_tokens,
+            min_tokens=min_tokens,
+            ignore_eos=ignore_eos,
             stop=cast(tuple[str, ...], (stop,) if isinstance(stop, str) else stop),  # Request checks it
             continues_text=not is_chat,
             use_cache=use_cache,

@@ -74,7 +74,7 @@ class Ours:
         scheduler = self.engine.scheduler
         running = [
             self.engine.submit(
-                Request(prompt_ids=ids, max_tokens=num_tokens, ignore_end=True),
+                Request(prompt_ids=ids, max_tokens=num_tokens, ignore_eos=True),
                 reuse=self._kept.get(len(ids)) if keep else None,
                 keep=keep,
             )

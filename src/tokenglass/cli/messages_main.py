@@ -34,6 +34,8 @@ ZH = {
     "where the answer ends": "答案在哪里结束",
     "at most N tokens (default: %(default)s)": "最多 N 个词元（默认：%(default)s）",
     "end before this text; may be given again": "在这段文字之前结束；可以写多次",
+    "at least N tokens, whatever the model says": "至少 N 个词元，不管模型想在哪里结束",
+    "go on where the model ends its answer": "模型说完了也继续",
     "how it runs": "怎样运行",
     "tokens to keep room for (default: what the model was made for)": "为多少词元留地方（默认：模型设计的长度）",
     "default: the processors this process may use": "默认：本进程能用的处理器数",

@@ -36,7 +36,9 @@ class RunOptions:
     seed: int | None  # as it was given; `sampling` has the one that is used
     answers: int
     max_tokens: int
+    min_tokens: int
     stop: tuple[str, ...]
+    ignore_eos: bool
     context: int | None
     threads: int | None
     activations: Literal["int8", "f32"]
@@ -114,6 +116,8 @@ def run_parser() -> Parser:
         metavar="TEXT",
         help="end before this text; may be given again",
     )
+    add("--min-tokens", type=int, default=0, metavar="N", help="at least N tokens, whatever the model says")
+    add("--ignore-eos", action="store_true", help="go on where the model ends its answer")
     add("-n", "--answers", type=int, default=1, metavar="N", help="N answers side by side: seed, seed+1, …")
     watch = parser.add_argument_group("how it is watched")
     add = watch.add_argument

@@ -23,16 +23,18 @@ class Request:
     """What is asked: continue `prompt_ids`, at most `max_tokens` further (None: as far as the context window
     goes; 0: nothing is computed, the answer is empty and ended by `length`).
 
-    Generation ends with reason `stop` at one of the model's end tokens (unless `ignore_end`) or a `stop`
-    string, which is not part of the text; else with `length`. ParameterError: an empty prompt or stop string,
-    ids that are no whole numbers, a negative max_tokens.
+    Generation ends with reason `stop` at one of the model's end tokens (unless `ignore_eos`) or a `stop`
+    string, which is not part of the text; else with `length`. In the first `min_tokens` tokens end tokens are
+    never chosen and stop strings are plain text. ParameterError: an empty prompt or stop string, ids that are
+    no whole numbers, a negative max_tokens, a min_tokens above it.
     """
 
     prompt_ids: Seq[int]
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
+    min_tokens: int = 0
     stop: tuple[str, ...] = ()
-    ignore_end: bool = False
+    ignore_eos: bool = False
     continues_text: bool = False  # the answer goes on in the prompt's own text: its first space is kept
     use_cache: bool = True  # False: every step computes the whole text again, like a first loop in a book
     trace_top: int | None = None  # pieces say why, with this many candidates; None: nobody asks
@@ -51,6 +53,11 @@ class Request:
             )
         if self.max_tokens is not None:
             check_integer("max_tokens", self.max_tokens, 0, 1 << 40)
+        check_integer("min_tokens", self.min_tokens, 0, 1 << 40)
+        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
+            raise ParameterError(
+                "min_tokens", f"is {self.min_tokens}, more than the {self.max_tokens} of max_tokens"
+            )
         if self.trace_top is not None:
             check_integer("trace_top", self.trace_top, 0, 1 << 20)
 
@@ -174,12 +181,14 @@ class Sequence:
         timings.finished_s = now_s
         timings.output_tokens += 1
         self.ids.append(token_id)
-        is_end = is_end and not self.request.ignore_end
+        is_end = is_end and not self.request.ignore_eos
         is_last = is_end or len(self.ids) >= self.limit
         text = "" if is_end else self.decoder.push(token_id)
         if is_last:
             text += self.decoder.finish()
-        shown, is_stopped = self.stop.push(text)
+        shown, is_stopped = (
+            self.stop.push(text) if timings.output_tokens > self.request.min_tokens else (text, False)
+        )
         if is_last and not is_stopped:
             shown += self.stop.flush()
         if is_stopped or is_last:

@@ -99,7 +99,10 @@ class Scheduler:
             sequences.append(sequence)
             if is_complete:
                 request = sequence.request
-                draws.append(Draw(request.sampling, sequence.ids, len(request.prompt_ids), request.trace_top))
+                num_prompt = len(request.prompt_ids)
+                is_short = len(sequence.ids) - num_prompt < request.min_tokens
+                banned = self.vocabulary.end_ids if is_short else frozenset()
+                draws.append(Draw(request.sampling, sequence.ids, num_prompt, request.trace_top, banned))
         return Step(Batch(tuple(slices)), tuple(sequences), tuple(draws))
 
     def commit(self, step: Step, choices: list[Choice]) -> list[Sequence]:

@@ -22,13 +22,15 @@ from tokenglass.trace import Decision, Stage
 class Draw:
     """What one row asks for: the token after `ids`, of which the first `num_prompt` are the prompt.
 
-    num_shown: how many candidates the reasons show; None: nobody asks for reasons.
+    num_shown: how many candidates the reasons show; None: nobody asks for reasons. banned: ids that are not
+    to be chosen here, whatever their scores.
     """
 
     sampling: Sampling
     ids: Sequence[int]
     num_prompt: int = 0
     num_shown: int | None = None
+    banned: frozenset[int] = frozenset()
 
     @property
     def position(self) -> int:
@@ -54,8 +56,10 @@ def choose_row(logits: Scores, row: int, draw: Draw) -> Choice:
     """The token that `draw` gives for this row."""
     sampling = draw.sampling
     scores, at = logits, row
-    if sampling.has_edits:
-        scores, at = logits.replaced(edit(logits.numpy()[row], sampling, draw.ids, draw.num_prompt)), 0
+    is_edited = sampling.has_edits or bool(draw.banned)
+    if is_edited:
+        edited = edit(logits.numpy()[row], sampling, draw.ids, draw.num_prompt, draw.banned)
+        scores, at = logits.replaced(edited), 0
     best = scores.argmax(at)
     if best < 0:
         return Choice(-1, error=ModelOutputError(draw.position))
@@ -69,9 +73,7 @@ def choose_row(logits: Scores, row: int, draw: Draw) -> Choice:
         token_id = candidates.draw(uniform(sampling.seed, draw.position))
     if draw.num_shown is None or stages is None:
         return Choice(token_id)
-    return Choice(
-        token_id, reasons_of(logits, row, token_id, candidates, stages, draw.num_shown, sampling.has_edits)
-    )
+    return Choice(token_id, reasons_of(logits, row, token_id, candidates, stages, draw.num_shown, is_edited))
 
 
 def uniform(seed: int, position: int) -> float:

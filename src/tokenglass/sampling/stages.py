@@ -7,7 +7,7 @@ reasons.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,18 @@ from tokenglass.trace import Stage
 
 
 def edit(
-    z: NDArray[np.float32], sampling: Sampling, ids: Sequence[int], num_prompt: int
+    z: NDArray[np.float32],
+    sampling: Sampling,
+    ids: Sequence[int],
+    num_prompt: int,
+    banned: Collection[int] = (),
 ) -> NDArray[np.float32]:
     """A copy of the logits [vocab] with bias and penalties applied; ids[:num_prompt] is the prompt, the rest
-    the answer.
+    the answer. `banned` tokens get -inf.
     """
     z = z.copy()
     apply_bias(z, sampling.logit_bias)
+    z[list(banned)] = -np.inf
     repetition = np.float32(sampling.repetition_penalty)
     if repetition != 1.0:
         seen = np.unique(np.array(ids, np.int64))
