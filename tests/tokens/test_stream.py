@@ -60,7 +60,7 @@ def test_the_dummy_space_is_stripped_once(sentencepiece: Vocabulary) -> None:
     ids = ids_of(sentencepiece, "▁", "▁hello", "▁world")
     assert pushed(sentencepiece, ids) == ["", " hello", " world", ""]
     assert pushed(sentencepiece, ids_of(sentencepiece, "<s>", "▁hello")) == ["", "hello", ""]
-    assert decode(sentencepiece, ids_of(sentencepiece, "▁world"), at_start=False) == " world"
+    assert decode(sentencepiece, ids_of(sentencepiece, "▁world"), after=5) == " world"
 
 
 def test_byte_tokens_become_characters_and_never_their_spelling(sentencepiece: Vocabulary) -> None:

@@ -154,6 +154,17 @@ def saved(folder: Path, original: tokenizers.Tokenizer, **files: Any) -> Path:
     return folder
 
 
+def test_config_json_names_the_end_where_no_generation_config_does(tmp_path: Path) -> None:
+    folder = saved(tmp_path, byte_level(), config={"eos_token_id": [3, 50256]})
+    vocabulary = Tokenizer.from_path(folder).vocabulary
+    by_name = byte_level().token_to_id(CONTROL)
+    assert vocabulary.end_ids == {3, by_name}
+    note = f"the end token 50256 is not in the vocabulary of {vocabulary.num_tokens} tokens: it is ignored"
+    assert vocabulary.notes == (note,)
+    (folder / "generation_config.json").write_text('{"eos_token_id": 5}')
+    assert Tokenizer.from_path(folder).vocabulary.end_ids == {5, by_name}
+
+
 def test_a_folder_says_what_tokens_are_for(tmp_path: Path) -> None:
     config = {
         "bos_token": {"content": "<mask>"},

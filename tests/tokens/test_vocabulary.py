@@ -95,11 +95,25 @@ def test_a_byte_spelling_that_is_not_a_byte_token_is_text(tmp_path: Path) -> Non
     assert sentencepiece(tmp_path, token_type=kinds).token_bytes(3 + 65) == b"<0x41>"
 
 
-@pytest.mark.parametrize("key", ["bos_token_id", "eos_token_id", "eot_token_id", "unknown_token_id"])
+@pytest.mark.parametrize("key", ["bos_token_id", "unknown_token_id"])
 @pytest.mark.parametrize("value", [10**6, 0xFFFFFFFF, np.int32(-1)])
 def test_an_id_outside_the_vocabulary_is_refused_by_key(tmp_path: Path, key: str, value: Any) -> None:
     with pytest.raises(ModelFileError, match=rf"tokenizer\.ggml\.{key}: .* is not in the vocabulary"):
         byte_level(tmp_path, **{key: value})
+
+
+@pytest.mark.parametrize("key", ["eos_token_id", "eot_token_id", "eom_token_id"])
+@pytest.mark.parametrize("value", [50256, 0xFFFFFFFF, np.int32(-1)])
+def test_an_end_outside_the_vocabulary_is_ignored_and_it_is_said(
+    tmp_path: Path, key: str, value: Any
+) -> None:
+    vocabulary = byte_level(tmp_path, **{key: value})
+    assert vocabulary.end_ids == byte_level(tmp_path, **{key: None}).end_ids
+    assert vocabulary.eos_id == (None if key == "eos_token_id" else 2)
+    num = vocabulary.num_tokens
+    assert vocabulary.notes == (
+        f"the end token {value} is not in the vocabulary of {num} tokens: it is ignored",
+    )
 
 
 @pytest.mark.parametrize("kinds", [[1, 1], [-1], [7], []])

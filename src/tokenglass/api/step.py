@@ -32,7 +32,8 @@ class Step(Stepper):
     @property
     def text(self) -> str:
         """The text of the tokens taken so far; a torn character at its end shows as U+FFFD."""
-        return decode(self._engine.tokenizer.vocabulary, self.taken_ids, at_start=False)
+        before = self.ids[self.num_prompt - 1]
+        return decode(self._engine.tokenizer.vocabulary, self.taken_ids, after=before)
 
     def take(self, token_id: SupportsIndex) -> None:
         """Appends any token of the vocabulary. ParameterError: no such token, or the window is full."""

@@ -14,7 +14,7 @@ from importlib import import_module
 
 from tokenglass.cli.chat_commands import run_command
 from tokenglass.cli.chat_session import Session
-from tokenglass.cli.errors import error_line
+from tokenglass.cli.errors import error_line, translated
 from tokenglass.cli.language import t
 from tokenglass.cli.options import utf8
 from tokenglass.cli.output import say, write
@@ -49,6 +49,8 @@ def main(arguments: list[str]) -> int:
         raise ChatTemplateError(
             "This model has no chat template", remedy="Give it plain text: tokenglass run --raw"
         )
+    for note in map(translated, engine.model.notes):
+        say(note)
     session = Session(
         engine,
         path.name,

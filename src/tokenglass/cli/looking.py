@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tokenglass.cli.errors import translated
 from tokenglass.cli.language import t
 from tokenglass.cli.options import utf8
 from tokenglass.cli.output import say
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.progress import download_progress
 from tokenglass.cli.prompt import encode_prompt, is_chat
+from tokenglass.cli.scripts import loss_hint
 from tokenglass.engine import Engine, load
 from tokenglass.errors import ParameterError
 from tokenglass.hub import DEFAULT_MODEL, resolve
@@ -68,5 +70,8 @@ def opened(values: dict[str, Any], text: str) -> Opened:
         say(t("chat, by the model's own template (--raw: the text as it is)"))
     else:
         say(t("raw text, no chat template"))
+    notes = [*map(translated, engine.model.notes), loss_hint(engine.tokenizer, text)]
+    for note in filter(None, notes):
+        say(note)
     ids = encode_prompt(engine.tokenizer, text, chat=chat, system=values["system"])
     return Opened(path, engine, ids, chat)

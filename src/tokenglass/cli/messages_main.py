@@ -47,6 +47,8 @@ ZH = {
     "chat, by the model's own template (--raw: the text as it is)": "聊天，用模型自己的模板（--raw：原样续写）",
     "raw text, no chat template": "原样文字，不用聊天模板",
     "--top-k, --top-p and --seed change nothing at temperature 0: add --temperature 0.7": "温度为 0 时 --top-k、--top-p 和 --seed 不起作用：请加上 --temperature 0.7",
+    "WordPiece loses capitals, accents, spaces and unknown words ([UNK]); the model reads {seen}": "WordPiece 会丢掉大小写、重音、空格和词表里没有的词（[UNK]）；模型读到的是 {seen}",
+    "this model has no end token: the answer ends by --max-tokens or --stop": "这个模型没有结束词元：答案由 --max-tokens 或 --stop 结束",
     "this model needs {n:.1f} tokens for each Chinese character and can hardly write Chinese: {instead}": "这个模型每个汉字要用 {n:.1f} 个词元，几乎不会写中文：{instead}",
     "qwen2.5-0.5b-instruct was trained on it (tokenglass models pull qwen2.5-0.5b-instruct)": "qwen2.5-0.5b-instruct 学过中文（tokenglass models pull qwen2.5-0.5b-instruct）",
     "{prompt} prompt + {output} output tokens ({reason}) in {passes} passes": "提示 {prompt} + 输出 {output} 个词元（{reason}），前向计算 {passes} 次",

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 ZH = {
+    "the end token {n} is not in the vocabulary of {total} tokens: it is ignored": "结束词元 {n} 不在词表里（共 {total} 个词元），不予理会",
     "{name}.tiktoken is not here and downloads are switched off": "这里没有 {name}.tiktoken，而下载已关闭",
     "what {host} sent is not {name}.tiktoken": "{host} 发来的不是 {name}.tiktoken",
     "its array is longer than the table": "其中的数组比整张表还长",

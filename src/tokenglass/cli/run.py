@@ -17,7 +17,7 @@ from tokenglass.cli.output import say, write
 from tokenglass.cli.progress import download_progress
 from tokenglass.cli.prompt import encode_prompt, is_chat, read_prompt
 from tokenglass.cli.record import settings
-from tokenglass.cli.scripts import script_hint
+from tokenglass.cli.scripts import loss_hint, script_hint
 from tokenglass.cli.side_by_side import run_side_by_side
 from tokenglass.cli.summary import Answer
 from tokenglass.cli.watch import is_one_stream, watching
@@ -103,7 +103,9 @@ def notes(engine: Engine, options: RunOptions, text: str, *, chat: bool) -> list
         if chat
         else t("raw text, no chat template")
     )
-    hints = [script_hint(engine.tokenizer, text)]
+    hints = [script_hint(engine.tokenizer, text), loss_hint(engine.tokenizer, text)]
+    if not engine.tokenizer.vocabulary.end_ids:
+        hints.append(t("this model has no end token: the answer ends by --max-tokens or --stop"))
     if options.sampling.temperature == 0 and options.has_idle_cuts:
         hints.append(t("--top-k, --top-p and --seed change nothing at temperature 0: add --temperature 0.7"))
     return [form, *map(translated, engine.model.notes), *filter(None, hints)]

@@ -248,15 +248,19 @@ class Session:
 
     def stream(self) -> TextStream:
         """A text stream that has the taken tokens behind it."""
-        stream = TextStream(self.vocabulary, at_start=self.prompt.chat)
+        stream = TextStream(self.vocabulary, after=self.before)
         for token_id in self.stepper.taken_ids:
             stream.push(token_id)
         return stream
 
+    @property
+    def before(self) -> int | None:
+        """The id whose text goes on; None: a chat, where an answer begins."""
+        return None if self.prompt.chat else self.prompt.ids[-1]
+
     def text(self) -> str:
         """What the taken tokens spell, as `run` would print it."""
-        taken = self.stepper.taken_ids
-        return self.prompt.engine.tokenizer.decode(taken, at_start=self.prompt.chat)
+        return self.prompt.engine.tokenizer.decode(self.stepper.taken_ids, after=self.before)
 
     def record(self, decision: Decision | None) -> dict[str, Any]:
         """One line of --json: where the text stands, the draw and the candidates."""

@@ -19,6 +19,7 @@ from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.progress import download_progress
 from tokenglass.cli.prompt import MAX_PROMPT_BYTES, read_prompt
+from tokenglass.cli.scripts import loss_hint
 from tokenglass.cli.vocab import search, special_tokens
 from tokenglass.errors import DownloadError, ParameterError, TokenglassError
 from tokenglass.formats import GGUFFile
@@ -28,6 +29,7 @@ from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Tokenizer
 from tokenglass.tokens.ranks import encoding_of
 from tokenglass.tokens.spans import Spans, estimate
+from tokenglass.tokens.vocabulary import Style
 
 TERMINAL_LIMIT = 100  # tokens listed in a terminal
 CHAT_CHARS = 20_000  # a longer text is not rendered as a chat only to be counted
@@ -89,7 +91,9 @@ def main(arguments: list[str]) -> int:
         show_pieces(result, limit or len(result.ids))
         if len(results) == 1:
             show_table(result, limit or len(result.ids))
-        if not result.spans.is_exact:
+        if hint := loss_hint(result.tokenizer, result.spans.text):
+            say(f"{result.name}: {hint}")
+        elif not result.spans.is_exact and result.tokenizer.vocabulary.style is not Style.WORDPIECE:
             say(t("{name} does not give this text back byte for byte: some of it is dropped or composed",
                   name=result.name))  # fmt: skip
     if results:

@@ -72,7 +72,7 @@ def load(
             space=Space(window, pages_for(window), kv, max_rows, min(MAX_RUNNING, max_rows)),
             vocab=vocabulary.num_tokens,
         )
-        model.notes += file.notes()
+        model.notes += [*file.notes(), *vocabulary.notes]
     scheduler = Scheduler(
         PagePool(model.pages.pages),
         vocabulary,

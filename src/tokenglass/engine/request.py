@@ -24,9 +24,9 @@ class Request:
     goes; 0: nothing is computed, the answer is empty and ended by `length`).
 
     Generation ends with reason `stop` at one of the model's end tokens (unless `ignore_eos`) or a `stop`
-    string, which is not part of the text; else with `length`. In the first `min_tokens` tokens end tokens are
-    never chosen and stop strings are plain text. ParameterError: an empty prompt or stop string, ids that are
-    no whole numbers, a negative max_tokens, a min_tokens above it.
+    string, which is not part of the text and may be the name of a control token; else with `length`. In the
+    first `min_tokens` tokens end tokens are never chosen and stop strings are plain text. ParameterError: an
+    empty prompt or stop string, ids that are no whole numbers, a negative max_tokens, a min_tokens above it.
     """
 
     prompt_ids: Seq[int]
@@ -139,6 +139,7 @@ class Sequence:
         request: Request,
         *,
         limit: int,
+        end_ids: frozenset[int],
         decoder: TextStream,
         now_s: float,
         reuse: Sequence | None = None,
@@ -147,6 +148,7 @@ class Sequence:
         self.request = request
         self.ids = list(request.prompt_ids)
         self.limit = limit  # ids may grow to this length
+        self.end_ids = end_ids
         self.num_cached = 0
         self.pages: list[int] = []
         self.reuse = reuse
@@ -171,7 +173,7 @@ class Sequence:
         self.num_cached = self.timings.cached_tokens = min(shared, len(self.ids) - 1)
         self.pages, ended.pages, ended.num_cached = ended.pages, [], 0
 
-    def append(self, choice: Choice, *, is_end: bool, now_s: float) -> None:
+    def append(self, choice: Choice, *, now_s: float) -> None:
         """Takes the chosen token: grows the text, or ends the sequence. What was held back for a stop string
         that cannot come any more is then released.
         """
@@ -181,7 +183,7 @@ class Sequence:
         timings.finished_s = now_s
         timings.output_tokens += 1
         self.ids.append(token_id)
-        is_end = is_end and not self.request.ignore_eos
+        is_end = token_id in self.end_ids
         is_last = is_end or len(self.ids) >= self.limit
         text = "" if is_end else self.decoder.push(token_id)
         if is_last:

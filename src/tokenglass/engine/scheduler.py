@@ -60,10 +60,12 @@ class Scheduler:
                 raise ParameterError(name, f"must name tokens from 0 to {num_tokens - 1}")
         room = self.context_length - num_prompt
         limit = num_prompt + (room if request.max_tokens is None else min(room, request.max_tokens))
+        before = request.prompt_ids[-1] if request.continues_text else None
         sequence = Sequence(
             request,
             limit=limit,
-            decoder=TextStream(self.vocabulary, at_start=not request.continues_text),
+            end_ids=self._ends(request),
+            decoder=TextStream(self.vocabulary, after=before),
             now_s=time.perf_counter(),
             reuse=reuse,
             is_kept=keep,
@@ -101,7 +103,7 @@ class Scheduler:
                 request = sequence.request
                 num_prompt = len(request.prompt_ids)
                 is_short = len(sequence.ids) - num_prompt < request.min_tokens
-                banned = self.vocabulary.end_ids if is_short else frozenset()
+                banned = sequence.end_ids if is_short else frozenset()
                 draws.append(Draw(request.sampling, sequence.ids, num_prompt, request.trace_top, banned))
         return Step(Batch(tuple(slices)), tuple(sequences), tuple(draws))
 
@@ -122,7 +124,7 @@ class Scheduler:
                 sequence.error = choice.error
                 self.drop(sequence)
                 continue
-            sequence.append(choice, is_end=choice.token_id in self.vocabulary.end_ids, now_s=now_s)
+            sequence.append(choice, now_s=now_s)
             grown.append(sequence)
             if sequence.finish_reason:
                 self.drop(sequence)
@@ -158,6 +160,12 @@ class Scheduler:
         if not self.make_room(num_pages):
             raise pages_are_held()
         return self.pool.take(num_pages)
+
+    def _ends(self, request: Request) -> frozenset[int]:
+        """The tokens that end it: the model's own, and control tokens whose name is a stop string."""
+        control = self.vocabulary.control
+        named = {control[text] for text in request.stop if text in control}
+        return frozenset(named if request.ignore_eos else named | self.vocabulary.end_ids)
 
     def _admit(self) -> None:
         while self.waiting and len(self.running) < self.max_running:

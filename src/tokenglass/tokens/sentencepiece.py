@@ -22,9 +22,10 @@ from tokenglass.errors import ModelFileError
 from tokenglass.formats import StringArray
 from tokenglass.tokens.bpe import build_sentencepiece, encoder
 from tokenglass.tokens.charsmap import normaliser
+from tokenglass.tokens.ends import ends_of
 from tokenglass.tokens.settings import Settings
 from tokenglass.tokens.unigram import build_unigram
-from tokenglass.tokens.vocabulary import END_NAMES, Encoder, Style, TokenKind, Vocabulary
+from tokenglass.tokens.vocabulary import Encoder, Style, TokenKind, Vocabulary
 
 UNIGRAM, BPE = 1, 2
 Value = int | bytes
@@ -87,7 +88,7 @@ def _vocabulary(
     named = {name: _id(trainer.get(field, default)) for name, (field, default) in defaults.items()}
     named |= {name: ids[text] for name, text in settings.named.items() if text in ids}
     special = {name: i if i is not None and 0 <= i < len(texts) else None for name, i in named.items()}
-    ends = {control[text] for text in END_NAMES & control.keys()} | {special["eos"], *settings.end_ids}
+    end_ids, notes = ends_of({*settings.end_ids, special["eos"]}, control, len(texts))
     is_gpt = special["bos"] is not None and table[special["bos"]] == TokenKind.CONTROL
     return Vocabulary(
         StringArray.of(texts),
@@ -97,7 +98,8 @@ def _vocabulary(
         eos_id=special["eos"],
         unknown_id=special["unk"],
         pad_id=special["pad"],
-        end_ids=frozenset(i for i in ends if i is not None and i < len(texts)),
+        end_ids=end_ids,
+        notes=notes,
         control=control,
         user_defined={texts[i].decode(): i for i in np.flatnonzero(table == TokenKind.USER_DEFINED).tolist()},
         add_bos=bool(settings.add_bos) and is_gpt,

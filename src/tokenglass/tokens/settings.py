@@ -2,7 +2,7 @@
 
 tokenizer_config.json     bos_token, eos_token, …, add_bos_token, do_lower_case, chat_template
 special_tokens_map.json   the same names, in old models
-generation_config.json    eos_token_id: one id or several that end an answer
+generation_config.json    eos_token_id: ids that end an answer; without this file config.json's
 chat_template.jinja       wins over the template in tokenizer_config.json
 """
 
@@ -41,7 +41,8 @@ def read_settings(folder: Path) -> Settings:
     special = {**_object(folder / "special_tokens_map.json"), **config}
     names = ("bos", "eos", "unk", "pad", "cls", "sep", "mask")
     named = {name: text for name in names if (text := _token(special.get(f"{name}_token"))) is not None}
-    ends = _object(folder / "generation_config.json").get("eos_token_id")
+    is_given = (folder / "generation_config.json").is_file()
+    ends = _object(folder / ("generation_config.json" if is_given else "config.json")).get("eos_token_id")
     listed = ends if isinstance(ends, list) else [ends]
     add_bos = config.get("add_bos_token")
     if not isinstance(add_bos, bool):

@@ -21,17 +21,21 @@ class TextStream:
     stream.finish()                             # '' (or one U+FFFD where the ids stop inside a character)
 
     `show_control`: write control tokens as their text; otherwise they add nothing.
-    `at_start`: the ids begin a text. SentencePiece puts a space before a text; it is taken off again here,
-    once. Pass False for ids that continue a raw prompt, where that space belongs to the text.
+    `after`: the id that stands before them in a raw prompt; None: they begin a text. SentencePiece puts a
+    space before a text, which is taken off again there, once; WordPiece leaves out the space between words.
     """
 
-    def __init__(self, vocabulary: Vocabulary, *, show_control: bool = False, at_start: bool = True) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, *, show_control: bool = False, after: int | None = None
+    ) -> None:
         self._vocabulary = vocabulary
         self._show_control = show_control
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._strip_space = at_start and vocabulary.add_space_prefix
+        self._strip_space = after is None and vocabulary.add_space_prefix
         self._joins_words = vocabulary.style is Style.WORDPIECE
         self._before = ""  # WordPiece: the word before, "" at the start
+        if self._joins_words and after is not None and not vocabulary.is_control(after):
+            self._before = vocabulary.token_bytes(after).decode()
 
     def push(self, token_id: int) -> str:
         """The text that became whole with this token, often '' inside a character. IndexError: no such id."""
@@ -57,8 +61,8 @@ class TextStream:
 
 
 def decode(
-    vocabulary: Vocabulary, ids: Iterable[int], *, show_control: bool = False, at_start: bool = True
+    vocabulary: Vocabulary, ids: Iterable[int], *, show_control: bool = False, after: int | None = None
 ) -> str:
     """The text of `ids`; bytes that are no UTF-8 become U+FFFD. Arguments as for `TextStream`."""
-    stream = TextStream(vocabulary, show_control=show_control, at_start=at_start)
+    stream = TextStream(vocabulary, show_control=show_control, after=after)
     return "".join(map(stream.push, ids)) + stream.finish()

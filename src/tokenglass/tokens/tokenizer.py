@@ -121,9 +121,9 @@ class Tokenizer:
         """The ids of a chat that `self.chat.render` gave, with one BOS if the model file wants one."""
         return self._joined(chat.segments, None)
 
-    def decode(self, ids: Iterable[int], *, show_control: bool = False, at_start: bool = True) -> str:
+    def decode(self, ids: Iterable[int], *, show_control: bool = False, after: int | None = None) -> str:
         """The text of `ids`; arguments and errors as for `TextStream`, whose pieces join to this."""
-        return stream.decode(self.vocabulary, ids, show_control=show_control, at_start=at_start)
+        return stream.decode(self.vocabulary, ids, show_control=show_control, after=after)
 
     @cached_property
     def _plain(self) -> Encoder:

@@ -22,9 +22,9 @@ import numpy as np
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import StringArray
+from tokenglass.tokens.ends import ends_of
 from tokenglass.tokens.settings import Settings
 from tokenglass.tokens.vocabulary import (
-    END_NAMES,
     SPACE_MARK,
     Encoder,
     Style,
@@ -92,7 +92,7 @@ def vocabulary_of(path: Path, spec: Spec, settings: Settings) -> Vocabulary:
         kinds[ids[unknown]] = (
             TokenKind.UNKNOWN
         )  # still cut out where control tokens are: it has an entry there
-    ends = {control[text] for text in END_NAMES & control.keys()} | {*settings.end_ids, named.get("eos")}
+    end_ids, notes = ends_of({*settings.end_ids, named.get("eos")}, control, num_tokens)
     bos = named.get("bos")
     add_bos = (
         settings.add_bos if settings.add_bos is not None else first is not None and ids.get(first) == bos
@@ -105,7 +105,8 @@ def vocabulary_of(path: Path, spec: Spec, settings: Settings) -> Vocabulary:
         eos_id=named.get("eos"),
         unknown_id=named.get("unk"),
         pad_id=named.get("pad"),
-        end_ids=frozenset(i for i in ends if i is not None and i < num_tokens),
+        end_ids=end_ids,
+        notes=notes,
         control=control,
         user_defined={text: ids[text] for text in added if kinds[ids[text]] == TokenKind.USER_DEFINED},
         add_bos=add_bos and bos is not None,

@@ -20,15 +20,11 @@ from numpy.typing import NDArray
 
 from tokenglass.errors import ModelFileError, ParameterError
 from tokenglass.formats import ModelSource, StringArray
+from tokenglass.tokens.ends import END_NAMES, ends_of
 from tokenglass.tokens.pretokenizers import PRE_TOKENIZERS
 
 SPACE_MARK = "▁"  # SentencePiece's stand-in for a space
 CONTINUES = "##"  # WordPiece's mark of a token that continues a word
-END_NAMES = frozenset((
-    "</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "<|im_end|>", "<|eot_id|>",
-    "<|eom_id|>", "<|end|>", "<end_of_turn>", "<end_of_utterance>", "<EOT>", "_<EOT>", "[EOT]", "<|return|>",
-))  # fmt: skip  # tokens that end a turn by their name, as in llama.cpp
-
 
 Encoder = Callable[[str, bool], list[int]]  # ids of a text, and whether it stands at the very beginning
 
@@ -84,6 +80,7 @@ class Vocabulary:
     word_end: str = ""  # what a token ends with where a space follows: "</w>" in GPT and CLIP
     eats_left: frozenset[int] = frozenset()  # control tokens that swallow the space before them
     eats_right: frozenset[int] = frozenset()  # and behind them
+    notes: tuple[str, ...] = ()  # what was passed over in the files
     _bytes: dict[int, bytes] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -99,6 +96,8 @@ class Vocabulary:
         if style is Style.WORDPIECE:
             tokens = StringArray.of([_as_in_vocab_txt(raw) for raw in tokens])
         ids = {name: _token_id(gguf, name, len(tokens)) for name in _ID_NAMES}
+        ends = {name: gguf.get(f"tokenizer.ggml.{name}_token_id", int, None) for name in _END_NAMES}
+        ids |= {name: i if i is not None and 0 <= i < len(tokens) else None for name, i in ends.items()}
         kinds = _kinds(gguf, tokens, ids)
         control = {tokens[i].decode(): i for i in np.flatnonzero(kinds == TokenKind.CONTROL).tolist()}
         user_defined = {
@@ -106,7 +105,7 @@ class Vocabulary:
         }
         if style is Style.WORDPIECE and ids["unknown"] is not None:
             kinds[ids["unknown"]] = TokenKind.UNKNOWN  # to be seen in a decoded text
-        named_ends = {control[text] for text in END_NAMES & control.keys()}
+        end_ids, notes = ends_of(ends.values(), control, len(tokens))
         return cls(
             tokens,
             kinds,
@@ -115,9 +114,8 @@ class Vocabulary:
             eos_id=ids["eos"],
             unknown_id=ids["unknown"],
             pad_id=ids["padding"],
-            end_ids=frozenset(
-                named_ends | {end for name in ("eos", "eot", "eom") if (end := ids[name]) is not None}
-            ),
+            end_ids=end_ids,
+            notes=notes,
             control=control,
             user_defined=user_defined,
             add_bos=_add_bos(gguf, style, ids["bos"]),
@@ -213,7 +211,8 @@ def byte_letters() -> list[str]:
 
 
 _BYTE_OF_LETTER = {letter: byte for byte, letter in enumerate(byte_letters())}
-_ID_NAMES = ("bos", "eos", "eot", "eom", "unknown", "padding")
+_ID_NAMES = ("bos", "unknown", "padding")
+_END_NAMES = ("eos", "eot", "eom")
 _BYTE_TOKEN = re.compile(rb"<0x[0-9A-Fa-f]{2}>")
 _LOOKS_SPECIAL = re.compile(r"<[|｜].*[|｜]>|<[^<>\s]+>|\[[A-Z_/]+\]", re.DOTALL)
 

@@ -1,0 +1,120 @@
+"""The tutorials' models by the names a user would type, from a hub on this machine: fetched, run, looked at.
+
+The traps of the Chinese GPT-2 are here with a test for each; the same code blocks beside Transformers:
+`tests/api/test_tutorial_code.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+from tests.hub.test_share import running
+from tests.support.tutorial_models import bert_vocabulary, write_bert_base_chinese, write_chinese_gpt2
+from tokenglass.hub.share import Share
+
+PROMPT = "今天天气很好"
+EXACT = ("--activations", "f32", "--kv", "f32")
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Share]:
+    """Serves both models under their repositories on the Hugging Face hub."""
+    store = tmp_path_factory.mktemp("hub") / "models"
+    write_chinese_gpt2(store / "gpt2-chinese-cluecorpussmall")
+    write_bert_base_chinese(store / "bert-base-chinese")
+    with running(Share(store)) as share:
+        yield share
+
+
+@pytest.fixture(autouse=True)
+def home(hub: Share, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty store, and that hub as the only one."""
+    for name in ("TOKENGLASS_OFFLINE", "HF_HUB_OFFLINE", "HF_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{hub.port}")
+    monkeypatch.setenv("TOKENGLASS_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def run(tokenglass_: Command) -> Command:
+    return lambda *arguments: tokenglass_("run", "-m", "gpt2-chinese-cluecorpussmall", *EXACT, *arguments)
+
+
+def test_the_chinese_gpt2_is_fetched_by_its_name_and_continues_a_text(run: Command, home: Path) -> None:
+    answer = run(PROMPT, "--max-tokens", 12, "--json")
+    assert (answer.status, answer.json["finish_reason"]) == (0, "length")
+    assert len(answer.json["token_ids"]) == 12
+    assert (home / "models" / "gpt2-chinese-cluecorpussmall" / "pytorch_model.bin").is_file()
+    assert answer.err.splitlines()[-3:] == [
+        "raw text, no chat template",
+        "the end token 50256 is not in the vocabulary of 21128 tokens: it is ignored",
+        "this model has no end token: the answer ends by --max-tokens or --stop",
+    ]
+
+
+# --- trap 1: the tokenizer puts [CLS] before a prompt and [SEP], which ends a text, behind it ---
+
+
+def test_a_raw_prompt_gets_no_special_tokens(run: Command, tokenglass_: Command) -> None:
+    assert run(PROMPT, "--max-tokens", 1, "--json").json["usage"]["prompt_tokens"] == len(PROMPT)
+    for model in ("gpt2-chinese-cluecorpussmall", "bert-base-chinese"):
+        seen = tokenglass_("tokens", "-m", model, PROMPT, "--json").json["models"][0]
+        assert [token["text"] for token in seen["tokens"]] == [*PROMPT], model
+        assert (seen["num_tokens"], seen["num_tokens_raw"], seen["num_tokens_chat"]) == (6, 6, None)
+
+
+# --- trap 2: no end token ---
+
+
+def test_an_answer_can_be_ended_and_lengthened_all_the_same(run: Command) -> None:
+    text = run(PROMPT, "--max-tokens", 12, "--json").json["text"]
+    stop = text[5]
+    for more, kept in (((), text[: text.index(stop)]), (("--min-tokens", 12), text)):
+        assert run(PROMPT, "--max-tokens", 12, "--stop", stop, "--json", *more).json["text"] == kept
+    assert run(PROMPT, "--max-tokens", 12, "--ignore-eos", "--json").json["text"] == text
+
+
+def test_the_name_of_a_control_token_is_a_stop(run: Command) -> None:
+    """What a tutorial does with `eos_token_id=tokenizer.sep_token_id`; 102 is [SEP], made the best token."""
+    favoured = ("--logit-bias", f"{bert_vocabulary().index('[SEP]')}=100", "--max-tokens", 5, "--json")
+    assert run(PROMPT, *favoured).json["token_ids"] == [102] * 5
+    ended = run(PROMPT, *favoured, "--stop", "[SEP]").json
+    assert (ended["token_ids"], ended["text"], ended["finish_reason"]) == ([102], "", "stop")
+    later = run(PROMPT, *favoured, "--stop", "[SEP]", "--min-tokens", 2).json["token_ids"]
+    assert (len(later), later[-1]) == (3, 102)
+    assert 102 not in later[:2]
+
+
+# --- trap 3: words without spaces ---
+
+
+def test_text_is_joined_as_it_is_written_and_goes_on_from_the_prompt(
+    run: Command, tokenglass_: Command
+) -> None:
+    ids = [bert_vocabulary().index(text) for text in ("world", "##s", "今", "天", "。")]
+    for prompt, expected in (("hello", " world"), ("你好", "world")):
+        bias = ("--logit-bias", f"{ids[0]}=100")
+        assert run(prompt, "--max-tokens", 1, *bias).out == f"{expected}\n"
+    assert run("hello", "--max-tokens", 1, "--logit-bias", f"{ids[1]}=100").out == "s\n"
+
+
+def test_what_wordpiece_loses_is_said(run: Command, tokenglass_: Command) -> None:
+    said = "WordPiece loses capitals, accents, spaces and unknown words ([UNK]); the model reads"
+    assert said not in run(PROMPT, "--max-tokens", 1).err
+    assert f'{said} "[UNK]今天next token"' in run("Hello 今天 next token", "--max-tokens", 1).err
+    seen = tokenglass_("tokens", "-m", "bert-base-chinese", "Hello 今天 next token")
+    assert f'bert-base-chinese: {said} "[UNK]今天next token"' in seen.err
+    assert tokenglass_("tokens", "-m", "bert-base-chinese", "今天next token").err == ""
+    chinese = tokenglass_("tokens", "-m", "bert-base-chinese", "Hello 今天", "--lang", "zh")
+    assert '模型读到的是 "[UNK]今天"' in chinese.err
+
+
+def test_the_encoder_is_a_tokenizer_only(tokenglass_: Command) -> None:
+    refused = tokenglass_("run", "-m", "bert-base-chinese", PROMPT)
+    assert "is an encoder: it scores no next token and cannot generate" in refused.error
