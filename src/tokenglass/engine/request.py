@@ -10,7 +10,7 @@ from typing import Literal
 
 from tokenglass.engine.stop import StopStrings
 from tokenglass.errors import ModelOutputError, ParameterError
-from tokenglass.sampling import Choice, Sampling
+from tokenglass.sampling import Choice, Draw, Sampling
 from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import TextStream
 from tokenglass.trace import Decision
@@ -163,6 +163,13 @@ class Sequence:
     @property
     def output_ids(self) -> list[int]:
         return self.ids[len(self.request.prompt_ids) :]
+
+    def draw(self) -> Draw:
+        """How its next token is to be chosen."""
+        request, num_prompt = self.request, len(self.request.prompt_ids)
+        is_short = len(self.ids) - num_prompt < request.min_tokens
+        banned = self.end_ids if is_short else frozenset()
+        return Draw(request.sampling, self.ids, num_prompt, request.trace_top, banned)
 
     def take_over(self, ended: Sequence) -> None:
         """Takes the pages of a sequence that ended, and of its cache what both texts begin with.

@@ -100,11 +100,7 @@ class Scheduler:
             slices.append(Slice(new_ids, start, sequence.pages[: pages_for(end)], int(is_complete)))
             sequences.append(sequence)
             if is_complete:
-                request = sequence.request
-                num_prompt = len(request.prompt_ids)
-                is_short = len(sequence.ids) - num_prompt < request.min_tokens
-                banned = sequence.end_ids if is_short else frozenset()
-                draws.append(Draw(request.sampling, sequence.ids, num_prompt, request.trace_top, banned))
+                draws.append(sequence.draw())
         return Step(Batch(tuple(slices)), tuple(sequences), tuple(draws))
 
     def commit(self, step: Step, choices: list[Choice]) -> list[Sequence]:
