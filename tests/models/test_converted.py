@@ -17,7 +17,9 @@ pytestmark = [pytest.mark.peers, pytest.mark.oracle]
 NUM_POSITIONS = 100
 
 
-@pytest.mark.parametrize("kind", ["llama", "mistral", "qwen2", "qwen3", "gemma3_text", "phi3", "gpt2"])
+@pytest.mark.parametrize(
+    "kind", ["llama", "mistral", "smollm3", "qwen2", "qwen3", "gemma3_text", "phi3", "gpt2"]
+)
 def test_llama_cpp_agrees_with_transformers(tmp_path: Path, kind: str) -> None:
     import llama_cpp
 

@@ -18,6 +18,7 @@ _COMMON = {
 _MORE: dict[str, dict[str, Any]] = {
     "llama": {},
     "mistral": {"sliding_window": None},
+    "smollm3": {"num_hidden_layers": 5},
     "qwen2": {"use_sliding_window": False},
     "qwen3": {"head_dim": 32},
     "gemma3_text": {

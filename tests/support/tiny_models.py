@@ -11,7 +11,7 @@ from tests.support.tiny_gguf import Tensor, write_gguf
 from tests.support.tiny_llama import tiny_metadata, tiny_tokens
 
 HIDDEN, FFN, HEADS, KV_HEADS, HEAD_DIM, CONTEXT = 64, 96, 4, 2, 16, 512
-NUM_LAYERS = {"gemma3": 6}  # one of them sees all positions; 2 for the others
+NUM_LAYERS = {"gemma3": 6, "smollm3": 4}  # the last is of another kind; 2 for the others
 _Q, _KV = HEADS * HEAD_DIM, KV_HEADS * HEAD_DIM
 _QKV = {"attn_q": (_Q, HIDDEN), "attn_k": (_KV, HIDDEN), "attn_v": (_KV, HIDDEN)}
 _ENDS = {"attn_output": (HIDDEN, _Q), "ffn_down": (HIDDEN, FFN)}
@@ -21,6 +21,7 @@ _QK_NORMS = {"attn_q_norm": (HEAD_DIM,), "attn_k_norm": (HEAD_DIM,)}
 _AFTER = {"post_attention_norm": (HIDDEN,), "post_ffw_norm": (HIDDEN,)}
 _BLOCKS: dict[str, dict[str, tuple[int, ...]]] = {
     "llama": {**_QKV, **_ENDS, **_GATED, **_NORMS},
+    "smollm3": {**_QKV, **_ENDS, **_GATED, **_NORMS},
     "qwen2": {**_QKV, **_ENDS, **_GATED, **_NORMS},
     "qwen3": {**_QKV, **_ENDS, **_GATED, **_NORMS, **_QK_NORMS},
     "gemma3": {**_QKV, **_ENDS, **_GATED, **_NORMS, **_QK_NORMS, **_AFTER},

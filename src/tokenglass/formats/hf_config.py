@@ -12,29 +12,45 @@ from typing import Any
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats.cursor import shown
+from tokenglass.formats.hf_layers import layer_keys
 from tokenglass.formats.hf_names import ARCHITECTURES, Architecture
 from tokenglass.formats.hf_rope import rope_keys, rope_settings
 from tokenglass.formats.hf_settings import Settings
 from tokenglass.formats.tensor_file import Value
 
-# architecture -> settings that must have this value (or be absent), for no model here computes otherwise
-_EXPECTED: dict[str, dict[str, Any]] = {
-    "llama": {"hidden_act": "silu"},
-    "qwen2": {"hidden_act": "silu", "use_sliding_window": False},
-    "qwen3": {"hidden_act": "silu", "use_sliding_window": False},
-    "gemma3": {
-        "hidden_activation": "gelu_pytorch_tanh", "use_bidirectional_attention": False,
+# model_type -> what Transformers takes for a setting that is left out, where that is not what others take
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "mistral": {"num_key_value_heads": 8, "sliding_window": 4096},
+    "smollm3": {"num_key_value_heads": 4, "rope_theta": 2e6},
+    "qwen2": {"num_key_value_heads": 32, "sliding_window": 4096},
+    "qwen3": {"num_key_value_heads": 32, "sliding_window": 4096, "head_dim": 128},
+    "gemma3_text": {
+        "num_key_value_heads": 4, "head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window": 4096,
+        "rope_theta": 1e6,
     },
-    "phi3": {"hidden_act": "silu"},
-    "gpt2": {
-        "activation_function": "gelu_new", "add_cross_attention": False, "scale_attn_weights": True,
-        "scale_attn_by_inverse_layer_idx": False,
-    },
+    "phi3": {"original_max_position_embeddings": 4096},
 }  # fmt: skip
+_TANH_GELU = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")  # one function
+# architecture -> its activation: the setting and the values we compute; others have hidden_act and SwiGLU
+_ACTIVATIONS = {
+    "gemma3": ("hidden_activation", _TANH_GELU),
+    "gpt2": ("activation_function", _TANH_GELU),
+}
+# Settings that change what a model computes, and the values that do not (absent and null do not either); also
+# those that Transformers knows in other architectures only: who writes them means something by it.
+_NOT_SUPPORTED: tuple[tuple[tuple[Any, ...], str], ...] = (
+    ((), "attn_logit_softcapping final_logit_softcapping clip_qkv attention_multiplier llama_4_scaling"),
+    ((0,), "num_experts num_local_experts n_routed_experts kv_lora_rank q_lora_rank num_kv_shared_layers"),
+    ((1,), "embedding_multiplier residual_multiplier logits_scaling logit_scale mup_width_multiplier"),
+    ((False,), "use_qk_norm qk_layernorm alibi parallel_attn use_parallel_residual use_mrope"),
+    ((False,), "is_encoder_decoder use_bidirectional_attention add_cross_attention"),
+    ((False,), "scale_attn_by_inverse_layer_idx"),
+    ((True,), "scale_attn_weights"),
+)
 
 
 def architecture_of(config: Mapping[str, Any], path: Path) -> Architecture:
-    """What `model_type` names. ModelFileError: it is not known, or its weights are quantised elsewhere."""
+    """What `model_type` names. ModelFileError: it is not known, or a setting asks for what no model does."""
     name = config.get("model_type")
     if not isinstance(name, str) or name not in ARCHITECTURES:
         remedy = f"Supported: {', '.join(ARCHITECTURES)}"
@@ -48,16 +64,25 @@ def architecture_of(config: Mapping[str, Any], path: Path) -> Architecture:
             "the weights are quantised in a way that is not supported yet",
             remedy="Take the model's original weights, or a GGUF file of it",
         )
-    for key, value in _EXPECTED[ARCHITECTURES[name].name].items():
-        if (actual := config.get(key, value)) != value:
-            raise ModelFileError(path, key, f"{shown(str(actual)[:80])} is not supported yet")
-    return ARCHITECTURES[name]
+    architecture = ARCHITECTURES[name]
+    activation, computed = _ACTIVATIONS.get(architecture.name, ("hidden_act", ("silu", "swish")))
+    for values, keys in (*_NOT_SUPPORTED, (computed, activation)):
+        for key in keys.split():
+            value = config.get(key)
+            if value is not None and value not in values:
+                raise ModelFileError(path, key, f"{shown(str(value)[:80])} is not supported yet")
+    return architecture
+
+
+def settings_of(config: Mapping[str, Any], path: Path) -> Settings:
+    """The settings of a model whose architecture is known, with what those mean that are left out."""
+    return Settings({**_DEFAULTS.get(config["model_type"], {}), **config}, path)
 
 
 def metadata_of(config: Mapping[str, Any], path: Path, model_name: str) -> dict[str, Value]:
     """The keys of a GGUF file for this model. ModelFileError names the setting that is missing or odd."""
     architecture = architecture_of(config, path).name
-    settings = Settings(config, path)
+    settings = settings_of(config, path)
     keys = _gpt2(settings) if architecture == "gpt2" else _decoder(settings, architecture)
     general: dict[str, Value] = {
         "general.architecture": architecture,
@@ -86,6 +111,8 @@ def _decoder(settings: Settings, architecture: str) -> dict[str, Value]:
     rotated = rope_settings(settings).number(
         "partial_rotary_factor", settings.number("partial_rotary_factor", 1.0)
     )
+    if rotated != 1.0 and architecture != "phi3":
+        raise ModelFileError(settings.path, "partial_rotary_factor", f"{rotated} is not supported yet")
     keys: dict[str, Value] = {
         "block_count": settings.count("num_hidden_layers"),
         "context_length": settings.count("max_position_embeddings"),
@@ -99,27 +126,10 @@ def _decoder(settings: Settings, architecture: str) -> dict[str, Value]:
         "vocab_size": settings.count("vocab_size"),
         "rope.dimension_count": max(1, int(head_dim * rotated)),
     }
-    if not architecture.startswith("qwen") and settings.config.get("sliding_window") is not None:
-        keys["attention.sliding_window"] = settings.count("sliding_window")
     if architecture == "gemma3":
-        keys |= _gemma3(settings, head_dim)
-    return keys | rope_keys(settings)
-
-
-def _gemma3(settings: Settings, head_dim: int) -> dict[str, Value]:
-    pattern = settings.count("sliding_window_pattern", settings.config.get("_sliding_window_pattern", 6))
-    layers = settings.config.get("layer_types")
-    kinds = ("full_attention", "sliding_attention")
-    if pattern != 6 or not (
-        layers is None
-        or (
-            isinstance(layers, list) and all(kind == kinds[(i + 1) % 6 != 0] for i, kind in enumerate(layers))
-        )
-    ):
-        raise ModelFileError(settings.path, "layer_types", "only every sixth layer may be global")
-    scale = settings.number("query_pre_attn_scalar", head_dim)
-    keys: dict[str, Value] = {} if scale == head_dim else {"attention.scale": abs(scale) ** -0.5}
-    for key in ("attn_logit_softcapping", "final_logit_softcapping"):
-        if settings.config.get(key) is not None:
-            keys[key] = settings.number(key)
-    return keys
+        scale = settings.number("query_pre_attn_scalar")
+        if scale <= 0:
+            raise ModelFileError(settings.path, "query_pre_attn_scalar", f"is {scale}")
+        if scale != head_dim:
+            keys["attention.scale"] = scale**-0.5
+    return keys | layer_keys(settings) | rope_keys(settings)

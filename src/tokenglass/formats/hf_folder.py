@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from tokenglass.errors import ModelFileError
 from tokenglass.formats.blocks import BlockType
 from tokenglass.formats.cursor import shown
-from tokenglass.formats.hf_config import architecture_of, metadata_of
+from tokenglass.formats.hf_config import architecture_of, metadata_of, settings_of
 from tokenglass.formats.hf_names import kind_of
 from tokenglass.formats.hf_rope import rope_tensors
-from tokenglass.formats.hf_settings import Settings
 from tokenglass.formats.json_file import read_json
 from tokenglass.formats.shards import open_tensors
 from tokenglass.formats.tensor_file import ModelSource, TensorFile, TensorInfo
@@ -60,7 +59,7 @@ class HFFolder(ModelSource):
         config_path = self.path / CONFIG
         config = read_json(config_path)
         self._architecture = architecture_of(config, config_path)
-        self._settings = Settings(config, config_path)
+        self._settings = settings_of(config, config_path)
         self.metadata = MappingProxyType(metadata_of(config, config_path, _printable(self.path)))
         self._files: TensorFile = open_tensors(self.path)
         try:

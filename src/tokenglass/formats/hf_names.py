@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 
@@ -82,6 +82,7 @@ _FOUR_NORMS = {
 _DECODER = {**_ENDS, **_QKV, **_OUTPUT, **_FEED_FORWARD, **_TWO_NORMS}
 
 LLAMA = Architecture("llama", _DECODER, interleaved=frozenset({"attn_q", "attn_k"}))
+SMOLLM3 = replace(LLAMA, name="smollm3")
 QWEN2 = Architecture("qwen2", _DECODER)
 QWEN3 = Architecture("qwen3", {**_DECODER, **_QK_NORMS})
 GEMMA3 = Architecture(
@@ -119,6 +120,6 @@ GPT2 = Architecture(
 
 # by `model_type` of config.json; the name of each is what a GGUF calls it
 ARCHITECTURES = {
-    "llama": LLAMA, "mistral": LLAMA, "qwen2": QWEN2, "qwen3": QWEN3, "gemma3_text": GEMMA3, "phi3": PHI3,
-    "gpt2": GPT2,
+    "llama": LLAMA, "mistral": LLAMA, "smollm3": SMOLLM3, "qwen2": QWEN2, "qwen3": QWEN3,
+    "gemma3_text": GEMMA3, "phi3": PHI3, "gpt2": GPT2,
 }  # fmt: skip

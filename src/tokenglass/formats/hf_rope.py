@@ -9,40 +9,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenglass.errors import ModelFileError
+from tokenglass.formats.cursor import shown
 from tokenglass.formats.hf_settings import Settings
 from tokenglass.formats.tensor_file import Value
 
 MAX_FACTORS = 4096  # pairs of a head
+KNOWN = {
+    "rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", "attention_factor", "truncate",
+    "original_max_position_embeddings", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "finetuned",
+    "low_freq_factor", "high_freq_factor", "short_factor", "long_factor",
+}  # fmt: skip
 
 
 def rope_settings(settings: Settings) -> Settings:
     """The rotation's own settings: `rope_parameters`, or `rope_scaling` and a base beside it as before.
 
-    Gemma 3 has two, for its global and its sliding layers; here are the global ones.
+    Gemma 3 has two, for its global and its sliding layers; here are the global ones. ModelFileError: a
+    setting in them that we do not know.
     """
-    rope = settings.inner("rope_parameters")
-    if rope is not None:
-        return rope.inner("full_attention") or rope
-    scaling = settings.inner("rope_scaling")
-    return Settings(
-        {"rope_theta": settings.config.get("rope_theta"), **(scaling.config if scaling else {})},
-        settings.path,
-    )
+    scaling, parameters = settings.inner("rope_scaling"), settings.inner("rope_parameters")
+    stated = parameters.config if parameters else {}
+    if "full_attention" in stated or "sliding_attention" in stated:
+        of_global = Settings(stated, settings.path).inner("full_attention")
+        stated = {**(of_global.config if of_global else {}), **(scaling.config if scaling else {})}
+    elif scaling and scaling.config:
+        stated = scaling.config
+    for key, value in stated.items():
+        if key not in KNOWN and value is not None:
+            raise ModelFileError(settings.path, shown(key[:80]), "is not a known setting of a rotation")
+    return Settings({"rope_theta": settings.config.get("rope_theta"), **stated}, settings.path)
 
 
 def rope_keys(settings: Settings) -> dict[str, Value]:
     """The keys `rope.*`, and `context_length` where the scaling extends it."""
     rope = rope_settings(settings)
     keys: dict[str, Value] = {"rope.freq_base": rope.number("rope_theta", 10000.0)}
-    local = settings.inner("rope_parameters")
-    local = local.inner("sliding_attention") if local else None
-    if local or settings.config.get("rope_local_base_freq") is not None:
-        base = local.number("rope_theta") if local else settings.number("rope_local_base_freq")
-        keys["rope.freq_base_swa"] = base
     kind, context = _kind(rope), settings.count("max_position_embeddings")
+    if settings.config.get("model_type") == "gemma3_text":
+        keys["rope.freq_base_swa"] = _base_of_sliding_layers(settings)
+        if kind in ("llama3", "longrope"):  # tensors, which would turn the sliding layers too
+            raise ModelFileError(rope.path, "rope_type", f"{kind} is not supported yet")
     if kind in ("default", "llama3"):  # llama3 is a tensor: `rope_tensors`
         return keys
-    original = _original(settings, rope, context)
+    original = context if kind == "dynamic" else _original(settings, rope, context)
     factor = rope.number("factor", max(1.0, context / original))
     if factor <= 0:
         raise ModelFileError(rope.path, "factor", f"is {factor}")
@@ -98,6 +107,18 @@ def _listed(rope: Settings, key: str, half: int) -> NDArray[np.float32]:
     return np.array(values, np.float32)
 
 
+def _base_of_sliding_layers(settings: Settings) -> float:
+    """Theirs is never scaled."""
+    base = settings.number("rope_local_base_freq", 10000.0)
+    parameters = settings.inner("rope_parameters")
+    local = parameters.inner("sliding_attention") if parameters else None
+    if local is None:
+        return base
+    if _kind(local) != "default":
+        raise ModelFileError(settings.path, "rope_type", f"{shown(_kind(local)[:80])} is not supported yet")
+    return local.number("rope_theta", base)
+
+
 def _kind(rope: Settings) -> str:
     """`default`, `linear`, `llama3` …; the key was called `type` before, and LongRoPE `su`."""
     kind = rope.text("rope_type", rope.text("type", "default"))
@@ -107,7 +128,7 @@ def _kind(rope: Settings) -> str:
 def _original(settings: Settings, rope: Settings, context: int) -> int:
     """The context before the scaling; where none is stated, the one that is."""
     key = "original_max_position_embeddings"
-    return rope.count(key, settings.count(key, context))
+    return settings.count(key, rope.count(key, context))
 
 
 def _yarn_attention(rope: Settings, factor: float) -> float:

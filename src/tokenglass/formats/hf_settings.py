@@ -40,6 +40,14 @@ class Settings:
             raise ModelFileError(self.path, key, f"is {shown(str(value)[:80])}, and a number is needed")
         return float(value)
 
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false; `default` where the key is absent or null."""
+        value = self.config.get(key)
+        value = default if value is None else value
+        if type(value) is not bool:
+            raise ModelFileError(self.path, key, "must be true or false")
+        return value
+
     def inner(self, key: str) -> Settings | None:
         """The object behind `key`; None where it is absent or null."""
         value = self.config.get(key)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tokenglass.errors import UsageError
 
 # As in `models/registry.py`, which hub may not import; a test compares them.
-RUNNABLE = frozenset({"llama", "qwen2", "qwen3", "gemma3", "phi3", "gpt2"})
+RUNNABLE = frozenset({"llama", "smollm3", "qwen2", "qwen3", "gemma3", "phi3", "gpt2"})
 ENCODERS = frozenset({"bert"})
 NOT_STATED = "not stated"
 

@@ -21,7 +21,6 @@ from tokenglass.models.decoder import Decoder, Layer
 from tokenglass.models.rope import Rope, rotations
 from tokenglass.models.weights import Space, Weights
 
-PATTERN = 6  # every sixth layer sees all positions
 LOCAL_BASE = 10000.0  # of the sliding layers' rotations, where the file does not say
 LAYERS_OF_27B = 62  # this one divides its scores by another number, which no key of a GGUF states
 
@@ -48,10 +47,8 @@ class Gemma3(Decoder):
         nearby = rotations(local_rope(config, weights.file), weights, context)
         scale = score_scale(config, weights.file)
         self.layers = [
-            bind_layer(weights, i, self, everywhere, 0, scale)
-            if (i + 1) % PATTERN == 0
-            else bind_layer(weights, i, self, nearby, config.sliding_window, scale)
-            for i in range(config.num_layers)
+            bind_layer(weights, i, self, nearby if window else everywhere, window, scale)
+            for i, window in enumerate(config.windows)
         ]
         norm = weights.norm("output_norm.weight", config.hidden, config.norm_eps)
         self.head = weights.linear([self.output], before=norm, scratch=self.buffers.last_normed)

@@ -1,4 +1,4 @@
-"""The llama architecture (Llama, SmolLM2, Mistral, TinyLlama …): its whole forward pass, top to bottom.
+"""The llama architecture (Llama, SmolLM2 and 3, Mistral, TinyLlama …): its whole forward pass, top to bottom.
 
 Left out: where sequences come from (`engine/scheduler.py`), how a token is chosen (`sampling/`), and the room
 for activations (`decoder.py`). The operations are documented in `kernels/_native.pyi`, readable as numpy in
@@ -59,9 +59,9 @@ def bind_layer(weights: Weights, i: int, model: Llama, turns: NDArray[np.float32
         block.matrix("attn_output", hidden, heads * head_dim),
         block.matrix("ffn_down", hidden, ffn),
     )
-    rope_store = k.RopeStore(cpu, turns, model.pages, i, heads)
+    rope_store = k.RopeStore(cpu, turns if config.turned[i] else None, model.pages, i, heads)
     attention = k.Attention(
-        cpu, model.pages, i, heads, len(turns), head_dim**-0.5, rope_store, config.sliding_window
+        cpu, model.pages, i, heads, len(turns), head_dim**-0.5, rope_store, config.windows[i]
     )
     return Layer(
         qkv=weights.linear(

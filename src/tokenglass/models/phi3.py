@@ -56,7 +56,7 @@ def bind_layer(weights: Weights, i: int, model: Phi3, turns: NDArray[np.float32]
     output, down = block.matrix("attn_output", hidden, q_rows), block.matrix("ffn_down", hidden, ffn)
     rope_store = k.RopeStore(cpu, turns, model.pages, i, heads)
     attention = k.Attention(
-        cpu, model.pages, i, heads, len(turns), head_dim**-0.5, rope_store, config.sliding_window
+        cpu, model.pages, i, heads, len(turns), head_dim**-0.5, rope_store, config.windows[i]
     )
     return Layer(
         qkv=weights.linear([qkv], before=block.norm("attn_norm", hidden, eps), scratch=b.normed),

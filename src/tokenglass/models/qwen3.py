@@ -59,7 +59,9 @@ def bind_layer(weights: Weights, i: int, model: Qwen3, turns: NDArray[np.float32
     output, down = block.matrix("attn_output", hidden, q_rows), block.matrix("ffn_down", hidden, ffn)
     q_norm, k_norm = block.vector("attn_q_norm", head_dim), block.vector("attn_k_norm", head_dim)
     rope_store = k.RopeStore(cpu, turns, model.pages, i, heads, q_norm, k_norm, eps)
-    attention = k.Attention(cpu, model.pages, i, heads, len(turns), head_dim**-0.5, rope_store)
+    attention = k.Attention(
+        cpu, model.pages, i, heads, len(turns), head_dim**-0.5, rope_store, config.windows[i]
+    )
     return Layer(
         qkv=weights.linear(qkv, before=block.norm("attn_norm", hidden, eps), scratch=b.normed),
         attention=attention,

@@ -26,6 +26,7 @@ class Architecture(Protocol):
 
 ARCHITECTURES: dict[str, Architecture] = {
     "llama": Llama,
+    "smollm3": Llama,
     "qwen2": Qwen2,
     "qwen3": Qwen3,
     "gemma3": Gemma3,
