@@ -3,9 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.support.tiny_llama import write_tiny_llama
+from tests.support.tiny_gguf import Tensor, write_gguf
+from tests.support.tiny_llama import tiny_metadata, tiny_weights, write_tiny_llama
 from tokenglass.engine import load
 from tokenglass.errors import ModelFileError, ParameterError
 
@@ -35,3 +37,21 @@ def test_an_architecture_we_cannot_run_is_named(tmp_path: Path, architecture: st
     path = write_tiny_llama(tmp_path / "m.gguf", metadata={"general.architecture": architecture})
     with pytest.raises(ModelFileError, match=said):
         load(path)
+
+
+@pytest.mark.parametrize("scaling", ["dynamic", "longrope"])
+def test_rotations_that_go_by_the_window_stay_as_trained_unless_more_is_asked_for(
+    tmp_path: Path, scaling: str
+) -> None:
+    """C03: a short text must not run otherwise because a long window was taken by default."""
+    metadata = {"rope.scaling.type": scaling, "rope.scaling.original_context_length": 64}
+    keys = tiny_metadata() | {f"llama.{key}": value for key, value in metadata.items()}
+    tensors: dict[str, Tensor] = {name: ("F32", values) for name, values in tiny_weights().items()}
+    if scaling == "longrope":
+        tensors |= {f"rope_factors_{x}.weight": ("F32", np.ones(8, np.float32)) for x in ("short", "long")}
+    path = write_gguf(tmp_path / "m.gguf", keys, tensors)
+    usual = load(path)
+    assert (usual.context_length, usual.model.notes) == (64, [])
+    longer = load(path, context_length=512)
+    assert longer.context_length == 512
+    assert [note for note in longer.model.notes if f"longer than in the training: {scaling}" in note]

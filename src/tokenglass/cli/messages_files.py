@@ -121,7 +121,15 @@ ZH = {
     # Hugging Face folders
     "the weights are quantised in a way that is not supported yet": "权重的量化方式还不支持",
     "Take the model's original weights, or a GGUF file of it": "请用模型的原始权重，或者它的 GGUF 文件",
-    "only every sixth layer may be global": "只能每第六层是全局层",
+    "must be true or false": "要是 true 或 false",
+    "must be a list of {n}, each {one} or {other}": "要是 {n} 项的列表，每项是 {one} 或 {other}",
+    "must be a list of {n}, each 0 or 1": "要是 {n} 项的列表，每项是 0 或 1",
+    "names layers that slide, and no window is set": "里有滑动的层，却没有设窗口",
+    "differs from layer to layer: not supported yet": "各层不同：还不支持",
+    "is not a known setting of a rotation": "不是已知的旋转设置",
+    "has {n} values for {layers} layers": "有 {n} 个值，而层有 {layers} 个",
+    "the window of {n} positions is longer than in the training: {kind} rotations change for every text, and up to "
+    "{usual} they stay as they were": "{n} 个位置的窗口比训练时长：{kind} 的旋转对每段文字都会变；不超过 {usual} 时和训练时一样",
     "is {value}, and a number is needed": "是 {value}，这里要一个数",
     "must be a string": "要是字符串",
     "its factors are out of order": "里的系数不合理",

@@ -44,8 +44,8 @@ def load(
 
     activations: `int8` (fast) or `f32` (exact: agrees with a float32 engine on the file's dequantised
     weights); kv: type of the cached keys and values; context_length: positions to keep room for, at most the
-    model's own; weights: `f32`, `bf16`, `q8` or `q4` makes the matrices so when they are loaded, None leaves
-    them as they are. ModelFileError, ParameterError.
+    model's own, None: `DecoderConfig.usual_context`; weights: `f32`, `bf16`, `q8` or `q4` makes the matrices
+    so when they are loaded, None leaves them as they are. ModelFileError, ParameterError.
     """
     if activations not in ("int8", "f32"):
         raise ParameterError("activations", f"must be int8 or f32, not {activations!r}")
@@ -60,9 +60,9 @@ def load(
     with ModelView(open_model(path), weights=weights) as file:
         architecture = architecture_of(file)
         config = read_config(file)
-        window = config.context_length
+        window = config.usual_context
         if context_length is not None:
-            check_integer("context_length", context_length, 2, window)
+            check_integer("context_length", context_length, 2, config.context_length)
             window = context_length
         check_cache_fits(config, window, KV_BYTES[kv])
         tokenizer = tokenizer_of(file)
@@ -73,6 +73,11 @@ def load(
             vocab=vocabulary.num_tokens,
         )
         model.notes += [*file.notes(), *vocabulary.notes]
+        if window > config.usual_context:
+            model.notes.append(
+                f"the window of {window} positions is longer than in the training: {config.rope.scaling} "
+                f"rotations change for every text, and up to {config.usual_context} they stay as they were"
+            )
     scheduler = Scheduler(
         PagePool(model.pages.pages),
         vocabulary,

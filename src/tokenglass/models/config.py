@@ -65,6 +65,15 @@ class DecoderConfig:
         """2 (K and V) x layers x KV heads x head size."""
         return 2 * self.num_layers * self.num_kv_heads * self.head_dim
 
+    @property
+    def usual_context(self) -> int:
+        """The window where none is asked for. Where q and k turn by the length of the window, it is as long
+        as in the training: every text that fits into it runs as it was trained.
+        """
+        if self.rope.scaling in ("dynamic", "longrope"):
+            return min(self.rope.original_context, self.context_length)
+        return self.context_length
+
 
 def read_config(file: ModelSource) -> DecoderConfig:
     """The shape of a decoder. ModelFileError names the key that is missing, out of range or

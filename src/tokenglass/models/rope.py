@@ -11,7 +11,8 @@ of its training a model divides that speed, by one number or by one for each pai
 
 A table is made for one window, when the model is loaded; nothing changes while a text grows. So `dynamic`
 and `longrope` go by the window, where Transformers goes by the text so far, and its cached keys do not turn
-again. Formulas: Transformers (modeling_rope_utils.py, Apache-2.0).
+again. In a window as long as the training's both are the same, and where none is asked for it is that long
+(`DecoderConfig.usual_context`). Formulas: Transformers (modeling_rope_utils.py, Apache-2.0).
 """
 
 from __future__ import annotations
