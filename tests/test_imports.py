@@ -26,7 +26,7 @@ TABLE: dict[str, tuple[int, set[str]]] = {
     "models": (4, {"kernels", "formats"}),
     "cache": (4, set()),
     "sampling": (4, {"kernels", "trace"}),
-    "fit": (5, {"models.config", "formats", "hub"}),
+    "fit": (5, {"models.config", "formats", "hub", "cache"}),
     "engine": (
         6,
         {"processors", "kernels", "formats", "models", "cache", "sampling", "tokens", "trace", "fit", "hub"},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tokenglass.processors import Processors, memory_limit, read_processors
+from tokenglass.processors import Processors, memory_bytes, memory_limit, read_processors
 
 CPU = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
@@ -115,3 +115,10 @@ def test_memory_of_the_control_group(tmp_path: Path, files: dict[str, str], limi
 def test_this_machine_has_at_least_one_thread() -> None:
     found = read_processors()
     assert 1 <= found.num_threads <= found.cores <= found.logical
+
+
+def test_memory_is_the_machine_s_unless_the_group_may_have_less(tmp_path: Path) -> None:
+    whole = memory_bytes(tree(tmp_path, {"proc/self/cgroup": "0::/x"}))
+    assert whole is not None
+    files = {"proc/self/cgroup": "0::/x", "sys/fs/cgroup/memory.max": "1000000"}
+    assert memory_bytes(tree(tmp_path, files)) == 10**6 < whole

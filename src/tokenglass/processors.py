@@ -75,6 +75,16 @@ def memory_limit(root: Path = ROOT) -> int | None:
     return min(limits, default=None)
 
 
+def memory_bytes(root: Path = ROOT) -> int | None:
+    """Memory that this process may use: the machine's, or less where a control group says so; None: not
+    known.
+    """
+    known = [memory_limit(root)]
+    if hasattr(os, "sysconf"):  # everywhere but on Windows
+        known.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return min((num_bytes for num_bytes in known if num_bytes is not None), default=None)
+
+
 def cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
     """Folders of this process' control group and of every group around it, in both versions' trees.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
@@ -12,20 +11,20 @@ from tokenglass.cache.pages import pages_for
 from tokenglass.engine.loop import Engine
 from tokenglass.engine.scheduler import Scheduler
 from tokenglass.errors import ParameterError
+from tokenglass.fit import KV_TYPES, cache_layers
+from tokenglass.fit.plan import MAX_ROWS as MAX_ROWS
 from tokenglass.formats import ModelSource, open_model
 from tokenglass.formats.view import WEIGHT_FORMS, ModelView
 from tokenglass.formats.view import WeightForm as WeightForm
 from tokenglass.models.config import DecoderConfig, read_config
 from tokenglass.models.registry import architecture_of
 from tokenglass.models.weights import Space, Weights
-from tokenglass.processors import read_processors
+from tokenglass.processors import memory_bytes, read_processors
 from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Tokenizer
 
 Activations = Literal["int8", "f32"]
 KVType = Literal["f16", "f32", "q8"]
-KV_BYTES = {"f16": 2.0, "f32": 4.0, "q8": 34 / 32}  # of a number; q8: a float16 scale for 32 of them
-MAX_ROWS = 512  # rows of one step: a longer prompt is prefilled in pieces
 MAX_RUNNING = 32  # sequences that run at once
 
 
@@ -49,7 +48,7 @@ def load(
     """
     if activations not in ("int8", "f32"):
         raise ParameterError("activations", f"must be int8 or f32, not {activations!r}")
-    if kv not in KV_BYTES:
+    if kv not in KV_TYPES:
         raise ParameterError("kv", f"must be f16, f32 or q8, not {kv!r}")
     if weights is not None and weights not in WEIGHT_FORMS:
         raise ParameterError("weights", f"must be one of {', '.join(WEIGHT_FORMS)}, not {weights!r}")
@@ -64,7 +63,7 @@ def load(
         if context_length is not None:
             check_integer("context_length", context_length, 2, config.context_length)
             window = context_length
-        check_cache_fits(config, window, KV_BYTES[kv])
+        check_cache_fits(config, window, kv)
         tokenizer = tokenizer_of(file)
         vocabulary = tokenizer.vocabulary
         model = architecture(
@@ -96,10 +95,11 @@ def tokenizer_of(model: ModelSource) -> Tokenizer:
     return Tokenizer.from_path(model.path, vocab_size=embedding.shape[0] if embedding else None)
 
 
-def check_cache_fits(config: DecoderConfig, context_length: int, value_bytes: float) -> None:
+def check_cache_fits(config: DecoderConfig, context_length: int, kv: str) -> None:
     """ParameterError where keys and values of a full window are larger than this machine's memory."""
-    num_bytes = config.kv_values_per_token * value_bytes * context_length
-    if hasattr(os, "sysconf") and num_bytes > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+    num_bytes = sum(layers.held_bytes(context_length) for layers in cache_layers(config, kv))
+    memory = memory_bytes()
+    if memory is not None and num_bytes > memory:
         raise ParameterError(
             "context_length",
             f"of {context_length} needs {num_bytes / 1e9:.1f} GB for keys and values: more than there is",
