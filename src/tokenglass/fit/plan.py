@@ -88,10 +88,10 @@ def plan(
 ) -> Plan:
     """What `file` needs. ModelFileError: a key that gives the shape is missing or out of range.
 
-    context_length None: the model's own; kv: one of KV_TYPES.
+    context_length None: what the engine takes by itself; kv: one of KV_TYPES.
     """
     config = read_config(file)
-    window = config.context_length if context_length is None else context_length
+    window = config.usual_context if context_length is None else context_length
     embedding = file.tensors.get("token_embd.weight")
     return Plan(
         config=config,
