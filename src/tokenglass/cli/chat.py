@@ -24,7 +24,7 @@ from tokenglass.cli.prompt import MAX_PROMPT_BYTES
 from tokenglass.cli.sampling_options import add_sampling, sampling_of
 from tokenglass.engine import load
 from tokenglass.errors import ChatTemplateError, TokenglassError, UsageError
-from tokenglass.hub import DEFAULT_MODEL, resolve
+from tokenglass.hub import DEFAULT_MODEL, model_name, resolve
 
 MAX_TOKENS = 512
 FAILED = 1
@@ -63,7 +63,13 @@ def main(arguments: list[str]) -> int:
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
     if is_terminal:
         window = engine.context_length
-        say(t("{model}, window of {window} tokens. /help lists the commands", model=path.stem, window=window))
+        say(
+            t(
+                "{model}, window of {window} tokens. /help lists the commands",
+                model=model_name(path),
+                window=window,
+            )
+        )
     num_failed = 0
     for line in typed_lines() if is_terminal else piped_lines():
         try:

@@ -25,7 +25,7 @@ from tokenglass.engine import Engine, load
 from tokenglass.engine.load import MAX_ROWS
 from tokenglass.errors import ParameterError, TokenglassError
 from tokenglass.formats import open_model
-from tokenglass.hub import DEFAULT_MODEL, resolve
+from tokenglass.hub import DEFAULT_MODEL, model_name, resolve
 from tokenglass.models.config import DecoderConfig, read_config
 from tokenglass.sampling.params import check_integer
 
@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
     else:
         write(summary(record) + "\n\n" + plot(naive, cached) + "\n")
     if options["svg"] is not None:
-        write_svg(options["svg"], path.stem, naive, cached)
+        write_svg(options["svg"], model_name(path), naive, cached)
     return 0
 
 

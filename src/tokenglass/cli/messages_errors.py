@@ -221,6 +221,11 @@ ZH = {
     "Use -m with a path": "请用 -m 写出路径",
     "{file} is in the store already, from elsewhere": "仓库里已有 {file}，来自别处",
     "Remove it first: {command}": "请先删除它：{command}",
+    "For a model on the hub: tokenglass models pull {name}": "如果是模型站上的模型：tokenglass models pull {name}",
+    "{host} lists no files of {repository}": "{host} 没有列出 {repository} 的文件",
+    "{name} holds GGUF files, each of them a model": "{name} 里是 GGUF 文件，每一个都是一个模型",
+    "Name one of them: {names}": "请写出其中一个：{names}",
+    "{name} holds no model that we know to read": "{name} 里没有我们能读的模型",
     # traces
     "the trace's header has no usable {name}": "轨迹的头里没有可用的 {name}",
     "the trace's header has no usable prompt_ids or stop": "轨迹的头里没有可用的 prompt_ids 或 stop",

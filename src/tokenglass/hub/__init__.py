@@ -5,7 +5,7 @@ from tokenglass.hub.headers import header_file
 from tokenglass.hub.lookup import pull, remove, resolve
 from tokenglass.hub.progress import Progress, Stage
 from tokenglass.hub.store import Receipt, read_receipt, store_folder
-from tokenglass.hub.stored import is_stored, stored_path
+from tokenglass.hub.stored import is_stored, model_name, stored_models, stored_path
 from tokenglass.hub.tokenizer_files import rank_file, tokenizer_path
 
 __all__ = [
@@ -18,12 +18,14 @@ __all__ = [
     "find",
     "header_file",
     "is_stored",
+    "model_name",
     "pull",
     "rank_file",
     "read_receipt",
     "remove",
     "resolve",
     "store_folder",
+    "stored_models",
     "stored_path",
     "tokenizer_path",
 ]

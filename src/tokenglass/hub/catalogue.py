@@ -213,12 +213,31 @@ CATALOGUE: tuple[Entry, ...] = (
 
 
 def find(name: str, catalogue: Iterable[Entry] = CATALOGUE) -> Entry | None:
-    """The entry with this name or alias, for example `find("SmolLM2")`; None when there is none."""
+    """The entry with this name, alias or repository: `find("SmolLM2")`, `find("Qwen/Qwen3-0.6B-GGUF")`.
+
+    None when there is none.
+    """
     wanted = name.casefold()
     for entry in catalogue:
-        if wanted in (entry.name.casefold(), *(alias.casefold() for alias in entry.aliases)):
+        names = (entry.name, *entry.aliases, *filter(None, (entry.hub, entry.modelscope)))
+        if wanted in (known.casefold() for known in names):
             return entry
     return None
+
+
+def stored_name(words: str) -> str | None:
+    """The folder in the store of `OWNER/NAME`, a whole repository; None when the words have another form.
+
+    `Qwen--Qwen2.5-0.5B-Instruct`: no hub allows two hyphens in a name.
+    """
+    parts = words.split("/")
+    return "--".join(parts) if len(parts) == 2 and all(map(is_plain, parts)) else None
+
+
+def repository_name(folder: str) -> str | None:
+    """`OWNER/NAME` of a folder that `stored_name` has named; None for another one."""
+    owner, mark, name = folder.partition("--")
+    return f"{owner}/{name}" if mark and owner and name else None
 
 
 def unlisted(words: str) -> Entry | None:

@@ -13,18 +13,17 @@ from pathlib import Path
 
 from tokenglass.errors import ModelNotFoundError, UsageError
 from tokenglass.formats import is_folder_model
-from tokenglass.hub.catalogue import CATALOGUE, Entry, find, unlisted
+from tokenglass.hub.catalogue import CATALOGUE, Entry, find, stored_name, unlisted
 from tokenglass.hub.progress import Progress, Stage, ignore
 from tokenglass.hub.store import (
     disk_errors,
     locked,
-    model_names,
     partial_folder,
     read_receipt,
     remove_stored,
     store_folder,
 )
-from tokenglass.hub.stored import is_intact, is_stored, stored_path
+from tokenglass.hub.stored import is_intact, is_stored, model_name, stored_models, stored_path
 
 
 def resolve(
@@ -37,14 +36,15 @@ def resolve(
     """The model file for a path or a name: `resolve("smollm2")`, `resolve("my-own")`, `resolve("a/b.gguf")`.
 
     An existing file wins, or a folder with a config.json; then the catalogue, pulling what is missing; then
-    `<name>.gguf` in the store. What cannot run is not pulled here, but what is stored is found. Raises
-    `ModelNotFoundError`, `UsageError` for a model that cannot run yet, `DownloadError` when a pull fails.
+    `<name>.gguf`, a folder or a pulled `OWNER/NAME` in the store. What cannot run is not pulled here, but
+    what is stored is found. Raises `ModelNotFoundError`, `UsageError` for a model that cannot run yet,
+    `DownloadError` when a pull fails.
     """
     wanted = os.fspath(name_or_path)
     path = Path(wanted).expanduser() if wanted.startswith("~") else Path(wanted)
     if os.path.isfile(path) or is_folder_model(path):
         return path if path.name else path.resolve()
-    if _is_path(wanted):
+    if _is_path(wanted) and stored_name(wanted) is None:
         raise _no_such_file(wanted, path)
     store = store or store_folder()
     if entry := find(wanted, catalogue):
@@ -56,9 +56,11 @@ def resolve(
         from tokenglass.hub.fetch import fetch  # here, for HTTP and pip take longer to load than a header
 
         return fetch(entry, store, progress)
-    for file_name in (wanted, f"{wanted}.gguf"):
-        if file_name.endswith(".gguf") and os.path.isfile(store / file_name):
-            return store / file_name
+    stored = stored_path(wanted, store=store, catalogue=catalogue)
+    if stored is not None and (stored.is_file() or is_folder_model(stored)):
+        return stored
+    if _is_path(wanted):
+        raise _no_such_file(wanted, path)
     raise _unknown_name(wanted, store, catalogue)
 
 
@@ -72,11 +74,15 @@ def pull(
 ) -> Path:
     """The stored file or folder of a model, every byte of it checked; fetched when missing or damaged.
 
-    `name` is a name in the catalogue, or `OWNER/REPOSITORY/FILE.gguf` on the hub; `source` one of
+    `name` is a name in the catalogue, or on the hub `OWNER/NAME` or `OWNER/NAME/FILE.gguf`; `source` one of
     `sources.SOURCES`. Raises `ModelNotFoundError` for another name, `ParameterError`, and `DownloadError`.
     """
     store = store or store_folder()
     entry = find(name, catalogue) or _on_the_hub(name, store, catalogue)
+    if entry is None and stored_name(name):
+        from tokenglass.hub.repository import repository_entry
+
+        entry = repository_entry(name, store, source=source)
     if entry is None:
         raise _unknown_name(name, store, catalogue)
     with disk_errors(store):
@@ -150,13 +156,15 @@ def _no_such_file(wanted: str, path: Path) -> ModelNotFoundError:
     else:
         what = f"there is no file {wanted!r}"
     remedy = "Give the path of a .gguf file or of a model's folder, or a name without slashes"
+    if stored_name(wanted) and not wanted.endswith(".gguf"):
+        remedy = f"For a model on the hub: tokenglass models pull {wanted}"
     return ModelNotFoundError(what, remedy=remedy)
 
 
 def _unknown_name(wanted: str, store: Path, catalogue: Sequence[Entry]) -> ModelNotFoundError:
-    reserved = {Path(entry.stored_as).stem for entry in catalogue}
-    names = [entry.name for entry in catalogue]
-    known = names + [name for name in model_names(store) if name not in reserved]
+    reserved = {entry.stored_as for entry in catalogue}
+    own = [model_name(path) for path in stored_models(store) if path.name not in reserved]
+    known = [entry.name for entry in catalogue] + own
     aliases = {alias: entry.name for entry in catalogue for alias in entry.aliases}
     near = difflib.get_close_matches(wanted.lower(), [*known, *aliases], n=3, cutoff=0.6)
     remedy = f"Known models: {', '.join(known)}"

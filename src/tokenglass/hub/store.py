@@ -51,14 +51,6 @@ def is_whole(path: Path, num_bytes: int) -> bool:
         return False
 
 
-def model_names(store: Path) -> list[str]:
-    """Names under which the files in the store answer, sorted; empty when there is no store yet."""
-    try:
-        return sorted(path.stem for path in store.glob("*.gguf") if path.is_file())
-    except OSError:
-        return []
-
-
 @contextlib.contextmanager
 def disk_errors(store: Path) -> Iterator[None]:
     """Turns an `OSError` inside the block into one `DownloadError` that names the store and the remedy."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tokenglass.hub.catalogue import CATALOGUE, Entry, find, is_plain
+from tokenglass.formats import is_folder_model
+from tokenglass.hub.catalogue import CATALOGUE, Entry, find, is_plain, repository_name, stored_name
 from tokenglass.hub.store import is_whole, read_receipt, sha256_of, store_folder
 
 
@@ -41,8 +42,22 @@ def stored_path(
     store = store or store_folder()
     if entry := find(name, catalogue):
         return store / entry.stored_as if is_stored(entry, store) else None
-    for file_name in (name, f"{name}.gguf"):
+    for file_name in (stored_name(name) or name, f"{name}.gguf"):
         path = store / file_name
         if is_plain(file_name) and (path.is_dir() or (path.suffix == ".gguf" and path.is_file())):
             return path
     return None
+
+
+def stored_models(store: Path) -> list[Path]:
+    """Every GGUF file and every model's folder in the store, sorted; none when there is no store yet."""
+    try:
+        paths = sorted(store.glob("*"))
+        return [p for p in paths if is_folder_model(p) or (p.suffix == ".gguf" and p.is_file())]
+    except OSError:
+        return []
+
+
+def model_name(path: Path) -> str:
+    """What a model at `path` is called: `OWNER/NAME` of a pulled repository, else its folder or file."""
+    return repository_name(path.name) or path.name if path.is_dir() else path.stem
