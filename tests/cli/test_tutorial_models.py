@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.hub.test_share import running
+from tests.support.tiny_models import write_tiny_model
 from tests.support.tutorial_models import bert_vocabulary, write_bert_base_chinese, write_chinese_gpt2
 from tokenglass.hub.share import Share
 
@@ -22,8 +23,10 @@ EXACT = ("--activations", "f32", "--kv", "f32")
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Share]:
-    """Serves both models under their repositories on the Hugging Face hub."""
+    """Serves the models under their repositories on the Hugging Face hub."""
     store = tmp_path_factory.mktemp("hub") / "models"
+    store.mkdir()
+    write_tiny_model(store / "qwen2.5-0.5b-instruct-q4_k_m.gguf", "qwen2")
     write_chinese_gpt2(store / "gpt2-chinese-cluecorpussmall")
     write_bert_base_chinese(store / "bert-base-chinese")
     with running(Share(store)) as share:
@@ -68,6 +71,16 @@ def test_the_names_of_the_hub_are_names_here(tokenglass_: Command, name: str, ho
     assert not (home / "models" / name.split("/")[-1]).exists()
     if "gpt2" in name:
         assert tokenglass_("run", "-m", name, PROMPT, "--max-tokens", 1).status == 0
+
+
+def test_qwen_is_fetched_by_its_name_and_answers(tokenglass_: Command, home: Path) -> None:
+    arguments = ("用一句话介绍北京。", "--max-tokens", 8, "--json")
+    answer = tokenglass_("run", "-m", "qwen2.5-0.5b-instruct", *arguments)
+    assert (home / "models" / "qwen2.5-0.5b-instruct-q4_k_m.gguf").is_file()
+    assert answer.json["settings"]["chat"]
+    assert answer.json["usage"]["completion_tokens"] == 8
+    again = tokenglass_("run", "-m", "Qwen/Qwen2.5-0.5B-Instruct-GGUF", *arguments)
+    assert again.json["text"] == answer.json["text"]
 
 
 # --- trap 1: the tokenizer puts [CLS] before a prompt and [SEP], which ends a text, behind it ---

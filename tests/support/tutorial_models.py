@@ -21,9 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.formats.test_torch_file import state, tensor
+from tests.tokens.real_files import path_of
 
 NUM_BERT_TOKENS = 21_128
 NUM_QWEN_ROWS = 151_936
+LAST_QWEN_TOKEN = 151_664
 OUTSIDE = 50_256  # GPT-2's end token, which is Transformers' default for every gpt2
 CHINESE_GPT2 = {
     "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "activation_function": "gelu_new",
@@ -39,6 +41,13 @@ QWEN = {
     "use_sliding_window": False, "bos_token_id": 151643, "eos_token_id": 151645, "dtype": "bfloat16",
     "vocab_size": NUM_QWEN_ROWS,
 }  # fmt: skip
+# What Qwen2.5's own template writes for turns without tools.
+QWEN_TEMPLATE = (
+    "{% if messages[0].role != 'system' %}<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. "
+    "You are a helpful assistant.<|im_end|>\n{% endif %}"
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 Weights = Mapping[str, NDArray[np.float32]]
 
 
@@ -55,6 +64,19 @@ def bert_vocabulary() -> list[str]:
     han = [chr(0x4E00 + i) for i in range(num_han)]
     rest = [*around, *han, *(f"##{char}" for char in han)]
     return [*rest, *(f"##{i:05}" for i in range(NUM_BERT_TOKENS - len(rest)))]
+
+
+def real_bert_vocabulary(packages: Path) -> list[str]:
+    """The vocabulary of bert-base-chinese, from where `real_files.fetch` has put it."""
+    return path_of(packages, "bert-base-chinese").read_text(encoding="utf-8").split("\n")[:NUM_BERT_TOKENS]
+
+
+def qwen_tokenizer(packages: Path) -> dict[str, Any]:
+    """Qwen2.5's tokenizer.json: Qwen3's without the four special tokens that came later."""
+    path = path_of(packages, "qwen3") / "tokenizer.json"
+    spec: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    spec["added_tokens"] = [token for token in spec["added_tokens"] if token["id"] <= LAST_QWEN_TOKEN]
+    return spec
 
 
 def write_chinese_gpt2(folder: Path, tokens: Sequence[str] = (), **config: Any) -> Path:
@@ -87,16 +109,18 @@ def write_bert_base_chinese(folder: Path, tokens: Sequence[str] = ()) -> Path:
     return folder
 
 
-def write_qwen(folder: Path, tokenizer: Mapping[str, Any], template: str) -> Path:
-    """The folder of Qwen/Qwen2.5-0.5B-Instruct, with its tokenizer.json and a chat template."""
-    ends = {"bos_token_id": 151643, "pad_token_id": 151643, "eos_token_id": [151645, 151643]}
+def write_qwen(folder: Path, tokenizer: Mapping[str, Any]) -> Path:
+    """The folder of Qwen/Qwen2.5-0.5B-Instruct, with its tokenizer.json."""
     _write(folder / "config.json", QWEN)
-    _write(folder / "generation_config.json", ends)
+    _write(folder / "generation_config.json", {
+        "bos_token_id": 151643, "pad_token_id": 151643, "eos_token_id": [151645, 151643], "do_sample": True,
+        "repetition_penalty": 1.1, "temperature": 0.7, "top_p": 0.8, "top_k": 20,
+    })  # fmt: skip
     _write(folder / "tokenizer.json", tokenizer)
     _write(folder / "tokenizer_config.json", {
         "add_bos_token": False, "bos_token": None, "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>",
         "unk_token": None, "model_max_length": 131072, "tokenizer_class": "Qwen2Tokenizer",
-        "chat_template": template,
+        "chat_template": QWEN_TEMPLATE,
     })  # fmt: skip
     write_bf16(folder / "model.safetensors", qwen_weights())
     return folder
