@@ -27,6 +27,7 @@ VERBS = {
     "step": "one token at a time by hand: take the draw, another token, or go back",
     "chat": "talk with a model, turn by turn",
     "models": "models known by name and models stored here: pull, show, remove, share",
+    "show": "what a model is: drawn, counted, and whether it fits this machine",
     "convert": "a model into a GGUF or safetensors file, its weights as they are or quantised",
     "explain-cache": "what keeping keys and values saves: two loops, side by side",
     "bench": "measure this machine: tokens per second and the share of what it allows",
