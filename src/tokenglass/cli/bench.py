@@ -25,13 +25,12 @@ from tokenglass.bench.plan import FULL, PARTS, QUICK, Plan
 from tokenglass.bench.table import text_table
 from tokenglass.cli.journal import note_bench
 from tokenglass.cli.language import t
+from tokenglass.cli.model_options import add_model, find_model
 from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
-from tokenglass.cli.progress import download_progress
 from tokenglass.engine import load
 from tokenglass.engine.load import MAX_RUNNING
 from tokenglass.errors import ParameterError
-from tokenglass.hub import DEFAULT_MODEL, resolve
 from tokenglass.sampling.params import check_integer
 
 EPILOG = (
@@ -49,8 +48,7 @@ def main(arguments: list[str]) -> int:
     options = bench_parser().values(arguments)
     plan = plan_of(options)
     infos = peers.find_peers(options["vs"])
-    with download_progress() as progress:
-        path = resolve(options["model"], progress=progress)
+    path = find_model(options["model"])
     ours = Ours(load(path, num_threads=options["threads"]))
     plan = plan.within(ours.engine.context_length)
     num_threads = ours.engine.model.cpu.num_threads
@@ -90,12 +88,7 @@ def bench_parser() -> Parser:
         "bench", "Measure this machine: tokens per second and the share of what it allows.", epilog=EPILOG
     )
     add = parser.add_argument
-    add(
-        "-m",
-        "--model",
-        default=DEFAULT_MODEL,
-        help="a .gguf file, a folder, or a name (default: %(default)s)",
-    )
+    add_model(parser)
     add(
         "--vs",
         type=names,

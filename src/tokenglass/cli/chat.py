@@ -16,15 +16,14 @@ from tokenglass.cli.chat_commands import run_command
 from tokenglass.cli.chat_session import Session
 from tokenglass.cli.errors import error_line, translated
 from tokenglass.cli.language import t
+from tokenglass.cli.model_options import ModelOptions, add_machine, add_model, find_model
 from tokenglass.cli.options import utf8
 from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
-from tokenglass.cli.progress import download_progress
 from tokenglass.cli.prompt import MAX_PROMPT_BYTES
 from tokenglass.cli.sampling_options import add_sampling, sampling_of
-from tokenglass.engine import load
 from tokenglass.errors import ChatTemplateError, TokenglassError, UsageError
-from tokenglass.hub import DEFAULT_MODEL, model_name, resolve
+from tokenglass.hub import model_name
 
 MAX_TOKENS = 512
 FAILED = 1
@@ -42,9 +41,8 @@ def main(arguments: list[str]) -> int:
     there. In a terminal Ctrl-C only stops the answer, and the status is 0.
     """
     options = chat_parser().values(arguments)
-    with download_progress() as progress:
-        path = resolve(options["model"], progress=progress)
-    engine = load(path, num_threads=options["threads"], context_length=options["context"])
+    path = find_model(options["model"])
+    engine = ModelOptions.of(options).load(path)
     if engine.tokenizer.chat.source is None:
         raise ChatTemplateError(
             "This model has no chat template", remedy="Give it plain text: tokenglass run --raw"
@@ -141,25 +139,13 @@ def piped_lines() -> Iterator[str | TokenglassError]:
 def chat_parser() -> Parser:
     """The parser behind `tokenglass chat --help`."""
     parser = Parser("chat", "Talk with a model on this machine, turn by turn.", epilog=EPILOG)
+    add_model(parser)
     add = parser.add_argument
-    add(
-        "-m",
-        "--model",
-        default=DEFAULT_MODEL,
-        help="a .gguf file, a folder, or a name (default: %(default)s)",
-    )
     add("--system", type=utf8, metavar="TEXT", help="what the model is told before the prompt")
-    add_sampling(parser)
-    add = parser.add_argument_group("how it runs").add_argument
     add(
         "--max-tokens", type=int, default=MAX_TOKENS, metavar="N", help="of one answer (default: %(default)s)"
     )
-    add(
-        "--context",
-        type=int,
-        metavar="N",
-        help="tokens to keep room for (default: what the model was made for)",
-    )
-    add("--threads", type=int, metavar="N", help="default: the processors this process may use")
     add("--json", action="store_true", help="one JSON object for each answer, on a line of its own")
+    add_sampling(parser)
+    add_machine(parser)
     return parser

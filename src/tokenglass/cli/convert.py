@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tokenglass.cli.errors import translated
 from tokenglass.cli.language import t
+from tokenglass.cli.model_options import find_model
 from tokenglass.cli.output import say
 from tokenglass.cli.parser import Parser
-from tokenglass.cli.progress import download_progress
 from tokenglass.errors import ParameterError
 from tokenglass.formats import ModelSource, open_model
 from tokenglass.formats.hf_export import checkpoint_tensors
@@ -22,7 +22,6 @@ from tokenglass.formats.hf_folder import FLOATS
 from tokenglass.formats.view import WEIGHT_FORMS, ModelView, WeightForm
 from tokenglass.formats.write_gguf import write_gguf
 from tokenglass.formats.write_safetensors import write_outgoing
-from tokenglass.hub import resolve
 from tokenglass.tokens.gguf_keys import gguf_keys
 
 STEP = 25  # percent between two lines
@@ -37,8 +36,7 @@ def main(arguments: list[str]) -> int:
         raise ParameterError("OUTPUT", "must end in .gguf or .safetensors")
     if os.path.lexists(output):
         raise ParameterError("OUTPUT", "exists already", remedy="Name another file, or remove it")
-    with download_progress() as progress:
-        source = resolve(options["source"], progress=progress)
+    source = find_model(options["source"])
     convert = to_gguf if output.suffix == ".gguf" else to_safetensors
     with open_model(source) as model:
         for note in convert(model, output, options["weights"]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,16 @@ from tokenglass.cli.cache_loops import Measured, cached_loop, measure, naive_loo
 from tokenglass.cli.cache_plot import CACHED, NAIVE, svg_plot, text_plot
 from tokenglass.cli.columns import right
 from tokenglass.cli.language import t
+from tokenglass.cli.model_options import ModelOptions, add_machine, add_model, find_model
 from tokenglass.cli.options import utf8
 from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
-from tokenglass.cli.progress import download_progress
 from tokenglass.cli.prompt import read_prompt
-from tokenglass.engine import Engine, load
+from tokenglass.engine import Engine
 from tokenglass.engine.load import MAX_ROWS
 from tokenglass.errors import ParameterError, TokenglassError
 from tokenglass.formats import open_model
-from tokenglass.hub import DEFAULT_MODEL, model_name, resolve
+from tokenglass.hub import model_name
 from tokenglass.models.config import DecoderConfig, read_config
 from tokenglass.sampling.params import check_integer
 
@@ -47,19 +48,16 @@ def main(arguments: list[str]) -> int:
         with writing(options["svg"]):
             options["svg"].open("a").close()  # refused now, not after the measuring; what is in it stays
     text = read_prompt(options["prompt"], "explain-cache")
-    with download_progress() as progress:
-        path = resolve(options["model"], progress=progress)
+    path = find_model(options["model"])
     with open_model(path) as file:
         config = read_config(file)
     # room for all rows in one pass, so that both loops make the same number of passes
     window = min(config.context_length, MAX_WINDOW)
-    engine = load(
-        path,
-        num_threads=options["threads"],
-        kv=options["kv"],
-        context_length=window,
-        max_rows=max(MAX_ROWS, min(window, num_tokens + len(text.encode()) + 1)),
-    )
+    if options["context"] is not None:
+        check_integer("context_length", options["context"], 2, window)
+        window = options["context"]
+    max_rows = max(MAX_ROWS, min(window, num_tokens + len(text.encode()) + 1))
+    engine = replace(ModelOptions.of(options), context=window).load(path, max_rows=max_rows)
     ids = prompt_ids(engine, text, num_tokens)
 
     is_json = options["json"]
@@ -88,12 +86,7 @@ def explain_parser() -> Parser:
     parser = Parser("explain-cache", "What keeping keys and values saves, measured here.", epilog=EPILOG)
     add = parser.add_argument
     add("prompt", nargs="?", type=utf8, help="the text to continue; - or nothing: read it from stdin")
-    add(
-        "-m",
-        "--model",
-        default=DEFAULT_MODEL,
-        help="a .gguf file, a folder, or a name (default: %(default)s)",
-    )
+    add_model(parser)
     add(
         "--max-tokens",
         type=int,
@@ -102,14 +95,8 @@ def explain_parser() -> Parser:
         help="tokens to make (default: %(default)s)",
     )
     add("--svg", type=Path, metavar="FILE", help="write the plot as a picture, too")
-    add("--threads", type=int, metavar="N", help="default: the processors this process may use")
-    add(
-        "--kv",
-        choices=("f16", "f32", "q8"),
-        default="f16",
-        help="type of the cached keys and values (default: f16)",
-    )
     add("--json", action="store_true", help="one JSON object with the times of every single token")
+    add_machine(parser)
     return parser
 
 
@@ -198,7 +185,7 @@ def record_of(
             "layers": config.num_layers,
             "kv_heads": config.num_kv_heads,
             "head_dim": config.head_dim,
-            "value_bytes": num_bytes // config.kv_values_per_token,
+            "value_bytes": num_bytes / config.kv_values_per_token,
             "bytes_per_token": num_bytes,
             "tokens": num_kept,
             "bytes": num_bytes * num_kept,
@@ -234,7 +221,7 @@ def summary(record: dict[str, Any]) -> str:
             t("               {cached} with ({news})", cached=rows["cached"], news=news),
             t(
                 "cache: 2 (K and V) x {layers} layers x {kv_heads} KV heads x {head_dim} values "
-                "x {value_bytes} bytes",
+                "x {value_bytes:g} bytes",
                 **kv,
             ),
             t("       = {bytes_per_token} bytes for each token, {bytes} for {tokens}", **kv),

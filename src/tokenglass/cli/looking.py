@@ -8,15 +8,14 @@ from typing import Any
 
 from tokenglass.cli.errors import translated
 from tokenglass.cli.language import t
+from tokenglass.cli.model_options import ModelOptions, add_machine, add_model, find_model
 from tokenglass.cli.options import utf8
 from tokenglass.cli.output import say
 from tokenglass.cli.parser import Parser
-from tokenglass.cli.progress import download_progress
 from tokenglass.cli.prompt import encode_prompt, is_chat
 from tokenglass.cli.scripts import loss_hint
-from tokenglass.engine import Engine, load
+from tokenglass.engine import Engine
 from tokenglass.errors import ParameterError
-from tokenglass.hub import DEFAULT_MODEL, resolve
 from tokenglass.sampling.params import check_integer
 
 TOP = 10
@@ -36,19 +35,12 @@ def add_looking(parser: Parser) -> None:
     """Adds the prompt, the model and how much is shown."""
     add = parser.add_argument
     add("prompt", nargs="?", type=utf8, help=t("the text before the token"))
-    add("-m", "--model", default=DEFAULT_MODEL,
-        help=t("a .gguf file, a folder, or a name (default: {name})", name=DEFAULT_MODEL))  # fmt: skip
+    add_model(parser)
     add("--raw", action="store_true", help=t("the text as it is, without the model's chat template"))
     add("--system", type=utf8, metavar="TEXT", help=t("what the model is told before the prompt"))
     add("--top", type=int, default=TOP, metavar="N", help=t("show the N best tokens (default: 10)"))
     add("--json", action="store_true", help=t("JSON for programs"))
-    machine = parser.add_argument_group(t("how it runs")).add_argument
-    machine("--context", type=int, metavar="N", help=t("tokens to keep room for"))
-    machine("--threads", type=int, metavar="N", help=t("default: the processors this process may use"))
-    machine("--activations", choices=("int8", "f32"), default="int8",
-        help=t("int8: fast (default); f32: exact"))  # fmt: skip
-    machine("--kv", choices=("f16", "f32", "q8"), default="f16",
-        help=t("type of the cached keys and values (default: f16)"))  # fmt: skip
+    add_machine(parser)
 
 
 def opened(values: dict[str, Any], text: str) -> Opened:
@@ -56,15 +48,8 @@ def opened(values: dict[str, Any], text: str) -> Opened:
     check_integer("top", values["top"], 1, 1 << 20)
     if values["raw"] and values["system"] is not None:
         raise ParameterError("--system", "is for chat, and --raw continues the text as it is")
-    with download_progress() as progress:
-        path = resolve(values["model"], progress=progress)
-    engine = load(
-        path,
-        num_threads=values["threads"],
-        activations=values["activations"],
-        kv=values["kv"],
-        context_length=values["context"],
-    )
+    path = find_model(values["model"])
+    engine = ModelOptions.of(values).load(path)
     chat = is_chat(engine.tokenizer, raw=values["raw"], system=values["system"])
     if chat:
         say(t("chat, by the model's own template (--raw: the text as it is)"))

@@ -6,13 +6,11 @@ import argparse
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from tokenglass.cli.model_options import ModelOptions, add_machine, add_model
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.sampling_options import add_sampling, sampling_of
 from tokenglass.errors import ParameterError
-from tokenglass.formats.view import WEIGHT_FORMS, WeightForm
-from tokenglass.hub import DEFAULT_MODEL
 from tokenglass.sampling import Sampling
 from tokenglass.sampling.params import check_integer
 
@@ -24,11 +22,10 @@ EPILOG = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunOptions(ModelOptions):
     """What was asked on the command line. ParameterError: two options that contradict each other."""
 
     prompt: str | None  # None and "-": read it from stdin
-    model: str
     raw: bool
     system: str | None
     preset: str | None
@@ -39,11 +36,6 @@ class RunOptions:
     min_tokens: int
     stop: tuple[str, ...]
     ignore_eos: bool
-    context: int | None
-    threads: int | None
-    activations: Literal["int8", "f32"]
-    kv: Literal["f16", "f32", "q8"]
-    weights: WeightForm | None
     use_cache: bool
     trace: bool
     trace_file: Path | None
@@ -78,7 +70,7 @@ class RunOptions:
         values |= {"stop": tuple(values["stop"]), "sampling": sampling_of(values)}
         if values["trace_top"] is None and (values["trace"] or values["trace_file"]):
             values["trace_top"] = TRACE_TOP
-        return cls(**{name: value for name, value in values.items() if name in cls.__dataclass_fields__})
+        return cls.of(values)
 
 
 def run_parser() -> Parser:
@@ -89,13 +81,8 @@ def run_parser() -> Parser:
     parser.add_argument(
         "prompt", nargs="?", type=utf8, help="what to answer; - or nothing: read it from stdin"
     )
+    add_model(parser)
     add = parser.add_argument
-    add(
-        "-m",
-        "--model",
-        default=DEFAULT_MODEL,
-        help="a .gguf file, a folder, or a name (default: %(default)s)",
-    )
     add("--raw", action="store_true", help="continue the text as it is, without the model's chat template")
     add("--system", type=utf8, metavar="TEXT", help="what the model is told before the prompt")
     add_sampling(parser)
@@ -125,23 +112,7 @@ def run_parser() -> Parser:
     add("--trace-file", type=Path, metavar="FILE", help="each step as a line of JSON (tokenglass replay)")
     add("--trace-top", type=int, metavar="N", help="candidates that a step shows (default: 5)")
     add("--slow", type=rate, metavar="N/s", help="at most N tokens per second; space pauses, q ends")
-    machine = parser.add_argument_group("how it runs")
-    add = machine.add_argument
-    add(
-        "--context",
-        type=int,
-        metavar="N",
-        help="tokens to keep room for (default: what the model was made for)",
-    )
-    add("--threads", type=int, metavar="N", help="default: the processors this process may use")
-    add("--activations", choices=("int8", "f32"), default="int8", help="int8: fast (default); f32: exact")
-    add(
-        "--kv",
-        choices=("f16", "f32", "q8"),
-        default="f16",
-        help="type of the cached keys and values (default: f16)",
-    )
-    add("--weights", choices=WEIGHT_FORMS, help="load the matrices in this form (default: as they are)")
+    add = add_machine(parser).add_argument
     add(
         "--no-cache",
         action="store_false",

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from tokenglass.cli.language import t
+from tokenglass.cli.model_options import find_model
 from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
-from tokenglass.cli.progress import download_progress
 from tokenglass.cli.record import field, identity, request_of
 from tokenglass.cli.trace_view import label, trace_printer
 from tokenglass.engine import Engine, Request, load
-from tokenglass.hub import resolve
 from tokenglass.trace import TokenEvent, event_json, read_trace
 
 DIFFERENT = 1
@@ -68,8 +67,7 @@ def show(header: dict[str, Any], events: list[TokenEvent], request: Request, *, 
 def load_again(header: dict[str, Any], model: str | None, threads: int | None) -> Engine:
     """The engine as it was for the trace; says so where the model file is another one."""
     named, settings = field(header, "model", dict), field(header, "settings", dict)
-    with download_progress() as progress:
-        path = resolve(model or field(named, "name", str), progress=progress)
+    path = find_model(model or field(named, "name", str))
     now = identity(path)
     if any(named.get(what) != now[what] for what in ("num_bytes", "sha256")):
         say(t("{file} is not the file of the trace: tokens may differ", file=path.name))

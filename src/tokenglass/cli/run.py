@@ -12,18 +12,17 @@ import json
 from tokenglass.cli.errors import translated
 from tokenglass.cli.journal import note_run
 from tokenglass.cli.language import t
+from tokenglass.cli.model_options import find_model
 from tokenglass.cli.options import RunOptions
 from tokenglass.cli.output import say, write
-from tokenglass.cli.progress import download_progress
 from tokenglass.cli.prompt import encode_prompt, is_chat, read_prompt
 from tokenglass.cli.record import settings
 from tokenglass.cli.scripts import loss_hint, script_hint
 from tokenglass.cli.side_by_side import run_side_by_side
 from tokenglass.cli.summary import Answer
 from tokenglass.cli.watch import is_one_stream, watching
-from tokenglass.engine import Engine, Piece, Request, load
+from tokenglass.engine import Engine, Piece, Request
 from tokenglass.errors import TokenglassError
-from tokenglass.hub import resolve
 
 INTERRUPTED = 130
 
@@ -32,16 +31,8 @@ def main(arguments: list[str]) -> int:
     """Streams the answer to stdout and ends with one line on stderr; Ctrl-C ends it early with status 130."""
     options = RunOptions.read(arguments)
     text = read_prompt(options.prompt, "run")
-    with download_progress() as progress:
-        path = resolve(options.model, progress=progress)
-    engine = load(
-        path,
-        num_threads=options.threads,
-        activations=options.activations,
-        kv=options.kv,
-        weights=options.weights,
-        context_length=options.context,
-    )
+    path = find_model(options.model)
+    engine = options.load(path)
     request = ask(engine, options, text)
     if options.answers > 1:
         return run_side_by_side(engine, options, request, path, text)
