@@ -18,7 +18,7 @@ from tests.cli.conftest import SOURCE, Command
 from tokenglass import errors
 from tokenglass.cli import language
 from tokenglass.cli.columns import width
-from tokenglass.cli.errors import error_line, translated
+from tokenglass.cli.errors import LISTS, error_line, translated
 from tokenglass.cli.language import catalogue, choose_language, set_language, t
 from tokenglass.cli.main import VERBS, main
 from tokenglass.cli.messages_errors import ZH as ERRORS
@@ -205,12 +205,13 @@ def test_the_walk_sees_errors_with_and_without_a_place() -> None:
         ),
         (
             UsageError("--kv: invalid choice: 'x' (choose from 'f16', 'f32', 'q8')"),
-            "--kv：不能是 'x'（可选：'f16', 'f32', 'q8'）",
+            "--kv：不能是 'x'（可选：'f16'、'f32'、'q8'）",
         ),
         (
             DownloadError("cannot write to /m: a file is in the way of this folder"),
             "不能写入 /m：有个文件占了这个文件夹的名字",
         ),
+        (ParameterError("only", "takes prefill, rows, not 'x'"), "only 可以是 prefill、rows，不能是 'x'"),
         (TokenglassError("nobody translated this"), "nobody translated this"),
     ],
     ids=lambda value: type(value).__name__,
@@ -219,6 +220,14 @@ def test_an_error_is_said_in_chinese(error: TokenglassError, line: str) -> None:
     assert error_line(error) == str(error)
     set_language("zh")
     assert error_line(error) == line
+
+
+def test_no_list_of_an_error_keeps_english_commas() -> None:
+    set_language("zh")
+    for part in LISTS:
+        for english in (text for text in ERRORS if f"{{{part}}}" in text):
+            values = {field: "a, b" if field in LISTS else "x" for field in fields(english)}
+            assert "a、b" in translated(english.format(**values)), english
 
 
 def test_words_in_a_value_are_kept_and_never_filled_in() -> None:

@@ -1,4 +1,4 @@
-"""Every verb that runs a model takes the same options for how it runs, and passes all of them to the engine."""
+"""Every verb that runs a model takes the same options for how, and passes all of them to the engine."""
 
 from __future__ import annotations
 
@@ -14,13 +14,8 @@ from tokenglass.errors import ParameterError
 
 HOW = {"--context": 64, "--threads": 1, "--activations": "f32", "--kv": "q8", "--weights": "f32"}
 ENGINE = {"context_length": 64, "num_threads": 1, "activations": "f32", "kv": "q8", "weights": "f32"}
-VERBS = {
-    "run": ["hi"],
-    "next": ["hi"],
-    "step": ["hi"],
-    "chat": [],
-    "explain-cache": ["hi", "--max-tokens", 1],
-}
+SHORT = ["hi", "--max-tokens", 1]
+VERBS = {"run": ["hi"], "next": ["hi"], "step": ["hi"], "chat": [], "explain-cache": SHORT}
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -53,4 +48,4 @@ def test_explain_cache_refuses_a_window_that_is_not_the_models(
 ) -> None:
     outcome = tokenglass_("explain-cache", "hi", "-m", tiny_model_path, "--context", 100_000)
     assert outcome.status == 2
-    assert "context_length must be from 2 to 512" in outcome.err
+    assert "context_length must be a whole number from 2 to 512" in outcome.err

@@ -11,7 +11,7 @@ from typing import Any
 
 from tokenglass.cli.chat_session import Message, Session
 from tokenglass.cli.columns import clip, left
-from tokenglass.cli.language import t
+from tokenglass.cli.language import listed, t
 from tokenglass.cli.output import say
 from tokenglass.cli.parser import wrap_columns
 from tokenglass.errors import ParameterError, TokenglassError, UsageError
@@ -89,7 +89,7 @@ def _setting(word: str) -> tuple[str, Any]:
     name = name.replace("-", "_")
     if name not in (*SETTINGS, "max_tokens"):
         near = get_close_matches(name, [*SETTINGS, "max_tokens"], n=1)
-        names = ", ".join([*SETTINGS, "max_tokens"])
+        names = listed([*SETTINGS, "max_tokens"])
         meant = t("Did you mean {near}?", near=near[0]) if near else t("There are {names}", names=names)
         raise UsageError(t("there is no setting {name}", name=name), remedy=meant)
     if value.lower() in ("none", "off") and name != "max_tokens":

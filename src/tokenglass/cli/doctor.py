@@ -12,7 +12,7 @@ from typing import Any
 from tokenglass.cli.columns import columns, left
 from tokenglass.cli.doctor_advice import advice, problems
 from tokenglass.cli.doctor_facts import gather
-from tokenglass.cli.language import t
+from tokenglass.cli.language import listed, t
 from tokenglass.cli.output import write
 from tokenglass.cli.parser import Parser, wrap_columns
 
@@ -95,7 +95,7 @@ def instruction_sets(kernels: dict[str, Any]) -> str:
     """The one that is used, and the others that can run."""
     others = [isa for isa in kernels["isas"] if isa != kernels["isa"]]
     text = kernels["isa"] or t("none")
-    return text + (t("; others that can run: {names}", names=", ".join(others)) if others else "")
+    return text + (t("; others that can run: {names}", names=listed(others)) if others else "")
 
 
 def memory(machine: dict[str, Any]) -> str:
@@ -112,7 +112,7 @@ def packages(versions: dict[str, str | None]) -> str:
     """`numpy 2.1, rich missing`; one word where none is there."""
     if not any(versions.values()):
         return t("not installed")
-    return ", ".join(f"{name} {version or t('missing')}" for name, version in versions.items())
+    return listed(f"{name} {version or t('missing')}" for name, version in versions.items())
 
 
 def size(num_bytes: int | None) -> str:

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from tokenglass.cli.doctor_facts import OURS
-from tokenglass.cli.language import t
+from tokenglass.cli.language import listed, t
 
 ROOM_BYTES = 250_000_000  # what a run of the default model takes, in memory or on the disk
 HUGE_PAGE_SETTING = "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -19,7 +19,7 @@ def problems(facts: dict[str, Any]) -> list[str]:
         found.append(facts["kernels"]["error"])
     missing = [name for name, version in facts["packages"].items() if version is None and name != "pip"]
     if missing:
-        found.append(t("not installed: {names}. Run pip install tokenglass again", names=", ".join(missing)))
+        found.append(t("not installed: {names}. Run pip install tokenglass again", names=listed(missing)))
     room = memory_room(facts)
     if room is not None and room < ROOM_BYTES:
         found.append(t("only {mb} MB of memory are free, and the default model needs {need}",

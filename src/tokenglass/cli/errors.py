@@ -12,8 +12,10 @@ import re
 from functools import cache
 from string import Formatter
 
-from tokenglass.cli.language import catalogue, language
+from tokenglass.cli.language import catalogue, language, listed
 from tokenglass.errors import ModelFileError, ParameterError, TokenglassError
+
+LISTS = {"choices", "names", "parts", "roles"}  # fields that hold several words: in English with commas
 
 
 def error_line(error: TokenglassError) -> str:
@@ -37,7 +39,9 @@ def translated(sentence: str) -> str:
         return catalogue()[sentence]
     for pattern, chinese in _templates():
         if found := pattern.fullmatch(sentence):
-            return chinese.format(**found.groupdict())
+            values = found.groupdict()
+            lists = {name: listed(values[name].split(", ")) for name in LISTS & values.keys()}
+            return chinese.format(**values | lists)
     parts = sentence.split("; ")  # one for each place that was asked
     return "；".join(map(translated, parts)) if len(parts) > 1 else sentence
 

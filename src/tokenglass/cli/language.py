@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 
@@ -25,6 +25,11 @@ def t(text: str, /, **fields: object) -> str:
     """`text` in the chosen language, with its {fields} filled in: `t("{n} tokens", n=3)`."""
     translated = catalogue().get(text, text) if _chosen == "zh" else text
     return translated.format(**fields) if fields else translated
+
+
+def listed(words: Iterable[object]) -> str:
+    """`a, b, c`; in Chinese `a、b、c`."""
+    return ("、" if _chosen == "zh" else ", ").join(map(str, words))
 
 
 def language() -> str:

@@ -99,7 +99,7 @@ ZH = {
     "Shorten the prompt, or take a model with a longer window": "请缩短提示词，或者换一个窗口更长的模型",
     "no token can be chosen at position {position}: every logit is NaN, infinite or banned": "位置 {position} 上没有词元可选：每个 logit 都是 NaN、无穷大或者被禁止",
     "Check logit_bias; if there is none, the model file is broken": "请检查 logit_bias；如果没有用它，就是模型文件坏了",
-    "is {isa}; this processor and build can run: {known}": "是 {isa}；这个处理器和这次编译能用的是：{known}",
+    "is {isa}; this processor and build can run: {names}": "是 {isa}；这个处理器和这次编译能用的是：{names}",
     "is {n}, more than the {most} of max_tokens": "是 {n}，多于 max_tokens 的 {most}",
     "must hold strings, and is {value}": "里要是字符串，却是 {value}",
     "must be whole numbers, the ids of tokens": "要是整数，也就是词元的 id",

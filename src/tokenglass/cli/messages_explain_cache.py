@@ -31,8 +31,9 @@ ZH = {
     "forward passes: {naive} without, {cached} with": "前向计算：无缓存 {naive} 次，有缓存 {cached} 次",
     "rows computed: {naive} without ({sums})": "计算的行：无缓存 {naive}（{sums}）",
     "               {cached} with ({news})": "          有缓存 {cached}（{news}）",
-    "cache: 2 (K and V) x {layers} layers x {kv_heads} KV heads x {head_dim} values x {value_bytes} bytes": (
-        "缓存：2（K 和 V）x {layers} 层 x {kv_heads} 个 KV 头 x {head_dim} 个值 x {value_bytes} 字节"
+    "cache: 2 (K and V) x {layers} layers x {kv_heads} KV heads x {head_dim} values "
+    "x {value_bytes:g} bytes": (
+        "缓存：2（K 和 V）x {layers} 层 x {kv_heads} 个 KV 头 x {head_dim} 个值 x {value_bytes:g} 字节"
     ),
     "       = {bytes_per_token} bytes for each token, {bytes} for {tokens}": (
         "      = 每个词元 {bytes_per_token} 字节，{tokens} 个共 {bytes} 字节"

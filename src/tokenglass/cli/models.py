@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tokenglass.cli.columns import left, right, width
-from tokenglass.cli.language import t
+from tokenglass.cli.language import listed, t
 from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.progress import download_progress
@@ -345,13 +345,13 @@ def _fact(key: str, value: object) -> str:
             return t("yes") if yes else t("no")
         case "types", dict(types):
             total = sum(types.values()) or 1
-            return ", ".join(f"{_shown(str(name))} {n / total:.1%}" for name, n in types.items())
+            return listed(f"{_shown(str(name))} {n / total:.1%}" for name, n in types.items())
         case "sources", dict(places):
-            return ", ".join(f"{name} {place}" for name, place in places.items() if name != "mirror")
+            return listed(f"{name} {place}" for name, place in places.items() if name != "mirror")
         case _, int(n):
             return f"{n:,}"
         case _, list(words):
-            return ", ".join(map(str, words))
+            return listed(words)
         case "note" | "obstacle" | "licence", str(words):
             return _shown(t(words))
     return _shown(str(value))

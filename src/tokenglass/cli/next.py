@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenglass.cli.columns import bar, clip, columns, left, percent, quoted, right
-from tokenglass.cli.language import t
+from tokenglass.cli.language import listed, t
 from tokenglass.cli.looking import add_looking, opened
 from tokenglass.cli.options import utf8
 from tokenglass.cli.output import write
@@ -119,7 +119,7 @@ def named_token(tokenizer: Tokenizer, name: str) -> int:
     exact = next((i for i in range(vocabulary.num_tokens) if vocabulary.token_bytes(i) == raw), None)
     if raw and exact is not None:
         return exact
-    pieces = ", ".join(f"{quoted(vocabulary.token_bytes(i))} #{i}" for i in ids[:8])
+    pieces = listed(f"{quoted(vocabulary.token_bytes(i))} #{i}" for i in ids[:8])
     raise ParameterError(
         "--token", f"{name!r} is {len(ids)} tokens: {pieces}", remedy="Name one of them, as #ID"
     )
