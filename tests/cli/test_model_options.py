@@ -14,8 +14,13 @@ from tokenglass.errors import ParameterError
 
 HOW = {"--context": 64, "--threads": 1, "--activations": "f32", "--kv": "q8", "--weights": "f32"}
 ENGINE = {"context_length": 64, "num_threads": 1, "activations": "f32", "kv": "q8", "weights": "f32"}
-SHORT: list[object] = ["hi", "--max-tokens", 1]
-VERBS: dict[str, list[object]] = {"run": ["hi"], "next": ["hi"], "step": ["hi"], "chat": [], "explain-cache": SHORT}
+VERBS: dict[str, list[object]] = {
+    "run": ["hi"],
+    "next": ["hi"],
+    "step": ["hi"],
+    "chat": [],
+    "explain-cache": ["hi", "--max-tokens", 1],
+}
 
 
 @pytest.mark.parametrize("verb", VERBS)
