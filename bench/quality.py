@@ -33,7 +33,6 @@ from tokenglass.hub import DEFAULT_MODEL, resolve
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "quality.jsonl"
-BEGIN, END = "<!-- quality:begin -->", "<!-- quality:end -->"
 WINDOW = 512  # ids of one window
 ROWS = 64  # rows of float64 log-probabilities at a time
 TEXT_BYTES = 25_000  # of each language
@@ -61,7 +60,7 @@ def main() -> None:
     print(table(record, "en"))
     if options.write_docs:
         for language in PACKAGES:
-            rewrite(ROOT / "docs" / language / "quality.md", table(record, language))
+            rewrite(ROOT / "docs" / language / "quality.md", table(record, language), "quality")
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
@@ -289,14 +288,14 @@ def quotient(over: NDArray[np.float64], under: NDArray[np.float64]) -> tuple[flo
     return float(over.sum() / under.sum()), float((over[draws].sum(1) / under[draws].sum(1)).std())
 
 
-def rewrite(path: Path, text: str) -> None:
-    """Puts `text` between the markers of a page; everything else stays as it is."""
+def rewrite(path: Path, text: str, name: str) -> None:
+    """Puts `text` between the markers `name` of a page; everything else stays as it is."""
     page = path.read_text(encoding="utf-8")
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    head, begin, rest = page.partition(f"<!-- {name}:begin -->")
+    _, end, tail = rest.partition(f"<!-- {name}:end -->")
     if not (begin and end):
-        sys.exit(f"{path.name} has no {BEGIN} … {END}")
-    path.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}", encoding="utf-8")
+        sys.exit(f"{path.name} has no place for {name}")
+    path.write_text(f"{head}{begin}\n{text}\n{end}{tail}", encoding="utf-8")
 
 
 if __name__ == "__main__":

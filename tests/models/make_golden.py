@@ -9,6 +9,7 @@ each prompt. Needs torch and transformers (extra: oracle); `test_llama_golden.py
 from __future__ import annotations
 
 import sys
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,18 @@ class Reference:
 
     def __init__(self, path: Path) -> None:
         import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoModelForCausalLM
 
-        folder, name = str(path.parent), path.name
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, gguf_file=name)
-        model: Any = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32)
+        self.file = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+        model: Any = AutoModelForCausalLM.from_pretrained(**self.file, dtype=torch.float32)
         self.model = model.eval()
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """Made when it is asked for: it takes as long as the model."""
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(**self.file)
 
     def encode(self, text: str) -> list[int]:
         """Token ids without special tokens."""
