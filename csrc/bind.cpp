@@ -9,8 +9,11 @@ namespace {
 
 class Matrix {
   public:
+    static constexpr size_t kStretchBytes = size_t{8} << 20;
+
     Matrix(CpuPointer cpu, const std::string& format, Array<uint8_t, 1> raw, int64_t rows, int64_t cols,
-           std::optional<Array<int32_t, 1>> order, std::optional<Array<float, 1>> bias)
+           std::optional<Array<int32_t, 1>> order, std::optional<Array<float, 1>> bias,
+           std::optional<nb::callable> release)
         : kind(find_kind(cpu->ops, format)), rows((int32_t)rows), cols((int32_t)cols) {
         require(kind, ("no panel kind for " + format).c_str());
         require(rows > 0 && cols > 0 && rows < (int64_t{1} << 30) && cols < (int64_t{1} << 30),
@@ -33,18 +36,26 @@ class Matrix {
         bytes_per_panel = (size_t)blocks * kind->piece_bytes;
         num_bytes = bytes_per_panel * panels;
         data = cpu->weights.allocate(num_bytes);
-        nb::gil_scoped_release release;
-        const int step = 8;
-        cpu->parallel((panels + step - 1) / step, [&](int block) {
-            for (int p = block * step; p < panels && p < (block + 1) * step; p++) {
-                uint8_t* panel = data.get() + p * bytes_per_panel;
-                std::memset(panel, 0, bytes_per_panel);  // rows past the end are zeros
-                for (int lane = 0; lane < TG_LANES && p * TG_LANES + lane < this->rows; lane++) {
-                    const int row = order ? order->data()[p * TG_LANES + lane] : p * TG_LANES + lane;
-                    kind->pack(raw.data() + row_bytes * row, blocks, panel, lane);
-                }
+        const std::vector<uint8_t> zeros(row_bytes);  // the rows past the end
+        const auto pack = [&](int p) {
+            const uint8_t* lanes[TG_LANES];
+            for (int lane = 0; lane < TG_LANES; lane++) {
+                const int row = p * TG_LANES + lane;
+                lanes[lane] =
+                    row >= this->rows ? zeros.data() : raw.data() + row_bytes * (order ? order->data()[row] : row);
             }
-        });
+            kind->pack(lanes, blocks, data.get() + p * bytes_per_panel);
+        };
+        // In stretches of some megabytes, so that neither memory nor the processor's cache holds all of `raw` as well.
+        const int stretch = order ? panels : std::max(1, (int)(kStretchBytes / bytes_per_panel));
+        for (int first = 0; first < panels; first += stretch) {
+            const int last = std::min(panels, first + stretch);
+            {
+                nb::gil_scoped_release without_gil;
+                cpu->parallel(last - first, [&](int i) { pack(first + i); });
+            }
+            if (release) (*release)(row_bytes* std::min(this->rows, last * TG_LANES));
+        }
     }
     static const tg_kind* find_kind(const tg_ops& ops, const std::string& format) {
         for (int i = 0; i < ops.num_kinds; i++)
@@ -225,9 +236,9 @@ NB_MODULE(_native, m) {
     bind_attention(m);
     nb::class_<Matrix>(m, "Matrix")
         .def(nb::init<CpuPointer, const std::string&, Array<uint8_t, 1>, int64_t, int64_t,
-                      std::optional<Array<int32_t, 1>>, std::optional<Array<float, 1>>>(),
+                      std::optional<Array<int32_t, 1>>, std::optional<Array<float, 1>>, std::optional<nb::callable>>(),
              "cpu"_a, "format"_a, "raw"_a.noconvert(), "rows"_a, "cols"_a, "order"_a.noconvert() = nb::none(),
-             "bias"_a.noconvert() = nb::none())
+             "bias"_a.noconvert() = nb::none(), "release"_a = nb::none())
         .def_ro("rows", &Matrix::rows)
         .def_ro("cols", &Matrix::cols)
         .def_ro("num_bytes", &Matrix::num_bytes);

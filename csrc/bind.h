@@ -60,7 +60,7 @@ class Rows {
                 "capacity and width must be positive");
         require(!quantised || width % TG_GROUP == 0, "width must be a multiple of 32 to be quantised");
         const size_t n = (size_t)capacity * width;
-        data = aligned<float>(n + TG_LANES, true);
+        data = aligned<float>(n + TG_LANES);  // memory that no step has used costs nothing
         groups = quantised ? this->width / TG_GROUP : 0;
         if (quantised) {
             q = aligned<int8_t>(n);

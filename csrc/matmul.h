@@ -165,10 +165,15 @@ void panels_times_rows(const tg_linear_job* job, const tg_matrix* m, int panel, 
     }
 }
 
-// One row of the file, `num_blocks` blocks, into its lane of a panel that holds zeros.
+// Sixteen rows of the file, `num_blocks` blocks each, into a panel.
 template <class K>
-void pack(const uint8_t* row, int num_blocks, uint8_t* panel, int lane) {
-    for (int i = 0; i < num_blocks; i++) K::pack(row + (size_t)i * K::kFileBytes, panel + (size_t)i * K::kBytes, lane);
+void pack(const uint8_t* const* rows, int num_blocks, uint8_t* panel) {
+    Blocks blocks;
+    memcpy(blocks.row, rows, sizeof blocks.row);
+    for (int i = 0; i < num_blocks; i++, panel += K::kBytes) {
+        K::pack(blocks, panel);
+        for (auto& row : blocks.row) row += K::kFileBytes;
+    }
 }
 
 // One row of a matrix, dequantised: the embedding of token `id`, read from the panels that the head multiplies with.

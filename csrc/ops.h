@@ -25,7 +25,7 @@ struct tg_kind {
     int32_t columns, file_bytes;  // values in a block of the file, and its bytes
     int32_t piece_bytes;          // what 16 blocks, one from each row, become
     int32_t is_float;             // multiplies float activations in every mode
-    void (*pack)(const uint8_t* row, int num_blocks, uint8_t* panel, int lane);  // one row of the file into its lane
+    void (*pack)(const uint8_t* const* rows, int num_blocks, uint8_t* panel);  // 16 rows of the file
     void (*linear)(const tg_linear_job* job, const tg_matrix* m, int panel, int panel_end, int row, int row_end);
     void (*embed)(const tg_matrix* m, int id, float* out);  // row `id`, as floats
 };

@@ -10,7 +10,9 @@ template <int kSize>
 struct FloatPanel {
     static constexpr bool kIsFloat = true;
     static constexpr int kColumns = 1, kFileBytes = kSize, kBytes = 16 * kSize;
-    static void pack(const uint8_t* block, uint8_t* piece, int lane) { memcpy(piece + lane * kSize, block, kSize); }
+    static void pack(const Blocks& blocks, uint8_t* piece) {
+        for (int lane = 0; lane < 16; lane++) memcpy(piece + lane * kSize, blocks.row[lane], kSize);
+    }
 };
 struct F32Panel : FloatPanel<4> {
     static constexpr const char* kName = "F32";

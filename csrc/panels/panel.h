@@ -7,7 +7,7 @@
 //   kBias                         stored codes are q + kBias, so that they are not negative; kBias is a power of two
 //   kIsWide                       codes reach 255, not only 127 (simd.h: dot_bytes)
 //   kHasHalves, kHasMinimum       which members of `Scales` count
-//   pack(block, piece, lane)      puts one block of the file into its lane
+//   pack(blocks, piece)           writes a piece, every byte of it, from 16 blocks of the file (pack.h)
 //   codes(piece, g, v)            unpacks group g (32 columns): bytes of v[j] are columns 4j..4j+3 for j < 4, else
 //                                 16+4(j-4)..16+4(j-4)+3, so that v[0..3] and v[4..7] are the group's two halves
 //   scales(piece, g, s)           how codes become weights, drawn at `Scales`
@@ -16,6 +16,7 @@
 // pairs of bits (v[j] and v[4+j] in bits 2j of two vectors), single bits (v[j] in bit j).
 #pragma once
 #include "../simd.h"
+#include "pack.h"
 
 namespace {
 
@@ -47,33 +48,8 @@ inline void bit_pairs(const uint8_t* p, i32x16* v) {  // 128 bytes: two bits for
     for (int j = 0; j < 8; j++) v[j] = i_and(i_shift_right(i_load(p + j / 4 * 64), j % 4 * 2), i_set(0x03030303));
 }
 
-// The same places for packing; `codes` are the 32 of a group.
-inline uint8_t* place(uint8_t* p, int lane, int column) { return p + column % 16 / 4 * 64 + lane * 4 + column % 4; }
-inline void put_nibbles(uint8_t* p, int lane, const uint8_t* codes) {
-    for (int i = 0; i < 16; i++) *place(p, lane, i) = (uint8_t)((codes[i] & 15) | (codes[i + 16] & 15) << 4);
-}
-inline void put_bits(uint8_t* p, int lane, const uint8_t* codes, int shift) {
-    for (int i = 0; i < 32; i++) p[lane * 4 + i % 4] |= (uint8_t)((codes[i] >> shift & 1) << i / 4);
-}
-inline void put_bit_pairs(uint8_t* p, int lane, const uint8_t* codes, int shift) {
-    for (int i = 0; i < 32; i++)
-        p[i / 16 * 64 + lane * 4 + i % 4] |= (uint8_t)((codes[i] >> shift & 3) << i % 16 / 4 * 2);
-}
-inline void put_half(uint8_t* p, int lane, const uint8_t* half) { memcpy(p + lane * 2, half, 2); }
-inline void put_word(uint8_t* p, int lane, uint32_t word) { memcpy(p + lane * 4, &word, 4); }
-
 inline f32x16 half_at(const uint8_t* p) { return f_load_half((const uint16_t*)p); }
 
-// Sixteen numbers of 6 bits in 12 bytes a lane: the low four bits of `first` and `second`, eight each, then the high
-// two of both. (The file's own order would need a case for each half of them.)
-inline void put_six_bits(uint8_t* p, int lane, const uint8_t* first, const uint8_t* second) {
-    uint32_t a = 0, b = 0, high = 0;
-    for (int i = 0; i < 8; i++) {
-        a |= (uint32_t)(first[i] & 15) << 4 * i, b |= (uint32_t)(second[i] & 15) << 4 * i;
-        high |= (uint32_t)(first[i] >> 4) << 2 * i | (uint32_t)(second[i] >> 4) << (16 + 2 * i);
-    }
-    put_word(p, lane, a), put_word(p + 64, lane, b), put_word(p + 128, lane, high);
-}
 inline i32x16 six_bits(const uint8_t* p, int which, int g) {
     const i32x16 low = i_and(i_shift_right(i_load(p + which * 64), 4 * g), i_set(15));
     const i32x16 high = i_and(i_shift_right(i_load(p + 128), 16 * which + 2 * g), i_set(3));

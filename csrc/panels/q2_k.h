@@ -20,17 +20,22 @@ struct Q2_KPanel : BlockPanel {
         }
     }
     // file: 16 bytes (scale low, minimum high) | 64 bytes: 32 of them hold 128 values, two bits for each 32 | d | dmin
-    static void pack(const uint8_t* block, uint8_t* piece, int lane) {
-        put_half(piece, lane, block + 80), put_half(piece + 32, lane, block + 82);
+    static void pack(const Blocks& blocks, uint8_t* piece) {
+        blocks.put_halves(piece, 80), blocks.put_halves(piece + 32, 82);
+        Words both[4], q[8];
+        blocks.words(0, both, 4);
         for (int h = 0; h < 2; h++) {
-            uint32_t scale = 0, minimum = 0;
+            Words scale = {}, minimum = {};
             for (int g = 0; g < 8; g++) {
-                scale |= (uint32_t)(block[2 * g + h] & 15) << 4 * g;
-                minimum |= (uint32_t)(block[2 * g + h] >> 4) << 4 * g;
+                const Words byte = both[g / 2] >> (g % 2 * 16 + h * 8);
+                scale |= (byte & 15) << 4 * g, minimum |= (byte >> 4 & 15) << 4 * g;
             }
-            put_word(piece + 64 + h * 64, lane, scale), put_word(piece + 192 + h * 64, lane, minimum);
+            memcpy(piece + 64 + h * 64, &scale, 64), memcpy(piece + 192 + h * 64, &minimum, 64);
         }
-        for (int g = 0; g < 8; g++) put_bit_pairs(piece + 320 + g * 128, lane, block + 16 + g / 4 * 32, g % 4 * 2);
+        for (int g = 0; g < 8; g++) {
+            if (g % 4 == 0) blocks.words(16 + g / 4 * 32, q, 8);
+            put_bit_pairs(piece + 320 + g * 128, q, g % 4 * 2);
+        }
     }
 };
 

@@ -21,16 +21,19 @@ struct Q3_KPanel : BlockPanel {
     }
     // file: 32 bytes: bit g of byte j is bit 2 of value j of group g | 64 bytes as in Q2_K | 12 bytes: low nibbles of
     // 16 scales (i in byte i % 8, the second eight high), then their high two bits (i in byte 8 + i % 4) | d
-    static void pack(const uint8_t* block, uint8_t* piece, int lane) {
-        put_half(piece, lane, block + 108);
-        const uint8_t* s = block + 96;
-        uint8_t scale[2][8];
+    static void pack(const Blocks& blocks, uint8_t* piece) {
+        blocks.put_halves(piece, 108);
+        Words s[3], scale[2][8], high[8], low[8];
+        blocks.words(96, s, 3);
         for (int i = 0; i < 16; i++)
-            scale[i % 2][i / 2] = (uint8_t)((s[i % 8] >> i / 8 * 4 & 15) | (s[8 + i % 4] >> i / 4 * 2 & 3) << 4);
-        put_six_bits(piece + 32, lane, scale[0], scale[1]);
+            scale[i % 2][i / 2] = (s[i % 8 / 4] >> (i % 4 * 8 + i / 8 * 4) & 15) | (s[2] >> (i % 4 * 8 + i / 4 * 2) & 3)
+                                                                                       << 4;
+        put_six_bits(piece + 32, scale[0], scale[1]);
+        blocks.words(0, high, 8);
         for (int g = 0; g < 8; g++) {
-            put_bit_pairs(piece + 224 + g * 192, lane, block + 32 + g / 4 * 32, g % 4 * 2);
-            put_bits(piece + 224 + g * 192 + 128, lane, block, g);
+            if (g % 4 == 0) blocks.words(32 + g / 4 * 32, low, 8);
+            put_bit_pairs(piece + 224 + g * 192, low, g % 4 * 2);
+            put_bits(piece + 224 + g * 192 + 128, high, g);
         }
     }
 };

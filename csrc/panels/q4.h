@@ -12,9 +12,9 @@ struct Q4_0Panel : BlockPanel {
     static constexpr int kFileBytes = 18, kBytes = 288, kBias = 8;
     static void codes(const uint8_t* piece, int, i32x16* v) { nibbles(piece + 32, v); }
     static void scales(const uint8_t* piece, int, Scales& s) { s.d = half_at(piece); }
-    static void pack(const uint8_t* block, uint8_t* piece, int lane) {
-        put_half(piece, lane, block);
-        for (int j = 0; j < 4; j++) memcpy(piece + 32 + j * 64 + lane * 4, block + 2 + j * 4, 4);
+    static void pack(const Blocks& blocks, uint8_t* piece) {
+        blocks.put_halves(piece, 0);
+        blocks.put_words(piece + 32, 2, 4);
     }
 };
 
@@ -24,9 +24,9 @@ struct Q4_1Panel : BlockPanel {
     static constexpr bool kHasMinimum = true;
     static void codes(const uint8_t* piece, int, i32x16* v) { nibbles(piece + 64, v); }
     static void scales(const uint8_t* piece, int, Scales& s) { s.d = half_at(piece), s.m = half_at(piece + 32); }
-    static void pack(const uint8_t* block, uint8_t* piece, int lane) {
-        put_half(piece, lane, block), put_half(piece + 32, lane, block + 2);
-        for (int j = 0; j < 4; j++) memcpy(piece + 64 + j * 64 + lane * 4, block + 4 + j * 4, 4);
+    static void pack(const Blocks& blocks, uint8_t* piece) {
+        blocks.put_halves(piece, 0), blocks.put_halves(piece + 32, 2);
+        blocks.put_words(piece + 64, 4, 4);
     }
 };
 

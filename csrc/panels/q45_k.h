@@ -26,22 +26,22 @@ struct Q45_KPanel : BlockPanel {
     // file: d | dmin | 12 bytes | for 5 bits 32 bytes: bit g of byte j is bit 4 of value j of group g | 4 x 32 bytes:
     // the low nibbles are a group, the high ones the next. Of the 12: 0-3 scales 0-3, 4-7 minimums 0-3, six bits each;
     // 8-11 low nibbles of scales and minimums 4-7, whose high two bits are the high bits of 0-3 and 4-7.
-    static void pack(const uint8_t* block, uint8_t* piece, int lane) {
-        put_half(piece, lane, block), put_half(piece + 32, lane, block + 2);
-        const uint8_t* s = block + 4;
-        uint8_t scale[8], minimum[8];
+    static void pack(const Blocks& blocks, uint8_t* piece) {
+        blocks.put_halves(piece, 0), blocks.put_halves(piece + 32, 2);
+        Words s[3], scale[8], minimum[8], high[8], low[8];
+        blocks.words(4, s, 3);
         for (int i = 0; i < 4; i++) {
-            scale[i] = s[i] & 63, minimum[i] = s[i + 4] & 63;
-            scale[i + 4] = (uint8_t)((s[i + 8] & 15) | s[i] >> 6 << 4);
-            minimum[i + 4] = (uint8_t)(s[i + 8] >> 4 | s[i + 4] >> 6 << 4);
+            const int byte = 8 * i;
+            scale[i] = s[0] >> byte & 63, minimum[i] = s[1] >> byte & 63;
+            scale[i + 4] = (s[2] >> byte & 15) | (s[0] >> (byte + 6) & 3) << 4;
+            minimum[i + 4] = (s[2] >> (byte + 4) & 15) | (s[1] >> (byte + 6) & 3) << 4;
         }
-        put_six_bits(piece + 64, lane, scale, minimum);
-        const uint8_t* low = block + kFileBytes - 128;
+        put_six_bits(piece + 64, scale, minimum);
+        if (kBits == 5) blocks.words(16, high, 8);
         for (int g = 0; g < 8; g++) {
-            uint8_t q[32];
-            for (int i = 0; i < 32; i++) q[i] = low[g / 2 * 32 + i] >> g % 2 * 4 & 15;
-            put_nibbles(piece + 256 + g * kGroup, lane, q);
-            if (kBits == 5) put_bits(piece + 512 + g * kGroup, lane, block + 16, g);
+            if (g % 2 == 0) blocks.words(kFileBytes - 128 + g / 2 * 32, low, 8);
+            put_nibbles(piece + 256 + g * kGroup, low, g % 2 * 4);
+            if (kBits == 5) put_bits(piece + 512 + g * kGroup, high, g);
         }
     }
 };

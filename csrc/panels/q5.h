@@ -13,14 +13,17 @@ struct Q5Panel : BlockPanel {
         nibbles(piece + 16 * kHead, v);
         add_bits(piece + 16 * kHead + 256, 4, v);
     }
-    static void pack(const uint8_t* block, uint8_t* piece, int lane) {
-        for (int i = 0; i < kHead; i += 2) put_half(piece + 16 * i, lane, block + i);
-        const uint8_t *high = block + kHead, *low = high + 4;
-        uint8_t q[32];
-        for (int i = 0; i < 32; i++)
-            q[i] = (uint8_t)((low[i % 16] >> i / 16 * 4 & 15) | (high[i / 8] >> i % 8 & 1) << 4);
-        put_nibbles(piece + 16 * kHead, lane, q);
-        put_bits(piece + 16 * kHead + 256, lane, q, 4);
+    // file: d | for Q5_1 m | bit 4 of every code | nibbles as in Q4_0
+    static void pack(const Blocks& blocks, uint8_t* piece) {
+        for (int i = 0; i < kHead; i += 2) blocks.put_halves(piece + 16 * i, i);
+        Words high, bits[8];
+        blocks.words(kHead, &high, 1);
+        for (int j = 0; j < 8; j++) {
+            const Words four = high >> 4 * j & 15;
+            bits[j] = four | four << 7 | four << 14 | four << 21;  // bit i is bit 0 of byte i
+        }
+        blocks.put_words(piece + 16 * kHead, kHead + 4, 4);
+        put_bits(piece + 16 * kHead + 256, bits, 0);
     }
 };
 struct Q5_0Panel : Q5Panel<2> {

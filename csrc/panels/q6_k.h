@@ -26,15 +26,23 @@ struct Q6_KPanel : BlockPanel {
     }
     // file: two halves of 64 bytes: low nibbles of groups 0 and 1, high ones of 2 and 3 | two halves of 32 bytes: two
     // bits for each of the four groups | 16 scales | d
-    static void pack(const uint8_t* block, uint8_t* piece, int lane) {
-        put_half(piece, lane, block + 208);
+    static void pack(const Blocks& blocks, uint8_t* piece) {
+        blocks.put_halves(piece, 208);
+        Words s[4], low[2][8], high[8];
+        blocks.words(192, s, 4);
+        for (int i = 0; i < 4; i++) {  // h = i / 2, groups 4 * (i % 2) and on
+            Words scale = {};
+            for (int g = 0; g < 4; g++) scale |= (s[i % 2 * 2 + g / 2] >> (g % 2 * 16 + i / 2 * 8) & 255) << 8 * g;
+            scale ^= 0x80808080;
+            memcpy(piece + 32 + i * 64, &scale, 64);
+        }
         for (int g = 0; g < 8; g++) {
-            for (int h = 0; h < 2; h++)
-                piece[32 + h * 128 + g / 4 * 64 + lane * 4 + g % 4] = block[192 + 2 * g + h] ^ 0x80;
-            uint8_t low[32];
-            for (int i = 0; i < 32; i++) low[i] = block[g / 4 * 64 + g % 2 * 32 + i] >> g % 4 / 2 * 4 & 15;
-            put_nibbles(piece + 288 + g * 384, lane, low);
-            put_bit_pairs(piece + 288 + g * 384 + 256, lane, block + 128 + g / 4 * 32, g % 4 * 2);
+            if (g % 4 == 0) {
+                blocks.words(g / 4 * 64, low[0], 8), blocks.words(g / 4 * 64 + 32, low[1], 8);
+                blocks.words(128 + g / 4 * 32, high, 8);
+            }
+            put_nibbles(piece + 288 + g * 384, low[g % 2], g % 4 / 2 * 4);
+            put_bit_pairs(piece + 288 + g * 384 + 256, high, g % 4 * 2);
         }
     }
 };

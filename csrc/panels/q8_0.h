@@ -14,10 +14,9 @@ struct Q8_0Panel : BlockPanel {
         for (int j = 0; j < 8; j++) v[j] = i_load(piece + 32 + j * 64);
     }
     static void scales(const uint8_t* piece, int, Scales& s) { s.d = half_at(piece); }
-    static void pack(const uint8_t* block, uint8_t* piece, int lane) {
-        put_half(piece, lane, block);
-        for (int j = 0; j < 8; j++)
-            for (int b = 0; b < 4; b++) piece[32 + j * 64 + lane * 4 + b] = block[2 + j * 4 + b] ^ 0x80;
+    static void pack(const Blocks& blocks, uint8_t* piece) {
+        blocks.put_halves(piece, 0);
+        blocks.put_words(piece + 32, 2, 8, 0x80808080);
     }
 };
 

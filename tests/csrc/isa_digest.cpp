@@ -34,10 +34,13 @@ struct Weights {
         const int blocks = cols / kind.columns, size = kind.file_bytes, num = (rows + TG_LANES - 1) / TG_LANES;
         matrix.panel_bytes = (size_t)blocks * kind.piece_bytes;
         panels.resize(matrix.panel_bytes * num);
-        std::vector<uint8_t> row((size_t)blocks * size);
-        for (int r = 0; r < rows; r++) {
-            for (size_t i = 0; i < row.size(); i++) row[i] = byte(draw, fill, (int)(i % size), size);
-            kind.pack(row.data(), blocks, panels.data() + r / TG_LANES * matrix.panel_bytes, r % TG_LANES);
+        const size_t row_bytes = (size_t)blocks * size;
+        std::vector<uint8_t> raw(row_bytes * num * TG_LANES);
+        for (size_t i = 0; i < row_bytes * rows; i++) raw[i] = byte(draw, fill, (int)(i % size), size);
+        for (int p = 0; p < num; p++) {
+            const uint8_t* lanes[TG_LANES];
+            for (int lane = 0; lane < TG_LANES; lane++) lanes[lane] = raw.data() + row_bytes * (p * TG_LANES + lane);
+            kind.pack(lanes, blocks, panels.data() + p * matrix.panel_bytes);
         }
         bias = draw.numbers((size_t)num * TG_LANES, kPlain);
         matrix.data = panels.data(), matrix.kind = &kind, matrix.rows = rows, matrix.cols = cols;

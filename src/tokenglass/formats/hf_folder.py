@@ -90,11 +90,11 @@ class HFFolder(ModelSource):
         items = raw.view(f"u{info.type.block_bytes}").reshape(self._files.tensors[part.source].shape)
         return np.ascontiguousarray(part.rearrange(items)).reshape(-1).view(np.uint8)
 
-    def release(self, name: str) -> None:
+    def release(self, name: str, num_bytes: int | None = None) -> None:
         """Drops the tensor's pages, where its file can."""
         self._info(name)
         if name in self._parts:
-            self._files.release(self._parts[name].source)
+            self._files.release(self._parts[name].source, num_bytes)
 
     def close(self) -> None:
         """Closes the files of the folder."""

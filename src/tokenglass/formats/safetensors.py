@@ -59,10 +59,10 @@ class SafetensorsFile(TensorFile):
         info = self._info(name)
         return self._mapped.view(info.offset, info.num_bytes, aligned_to=info.type.block_bytes)
 
-    def release(self, name: str) -> None:
+    def release(self, name: str, num_bytes: int | None = None) -> None:
         """Drops the tensor's whole pages from this process, where the platform has a call for it."""
         info = self._info(name)
-        self._mapped.release(info.offset, info.num_bytes)
+        self._mapped.release(info.offset, info.num_bytes if num_bytes is None else num_bytes)
 
     def close(self) -> None:
         """Gives the mapping back; if arrays from `raw` still live, the last of them does it."""

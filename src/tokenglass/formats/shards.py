@@ -72,9 +72,9 @@ class Shards(TensorFile):
         """The tensor's bytes, uint8 [num_bytes], out of its own file."""
         return self._file(name).raw(name)
 
-    def release(self, name: str) -> None:
+    def release(self, name: str, num_bytes: int | None = None) -> None:
         """Drops the tensor's pages, where its file can."""
-        self._file(name).release(name)
+        self._file(name).release(name, num_bytes)
 
     def close(self) -> None:
         """Closes every file."""

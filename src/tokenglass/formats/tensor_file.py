@@ -67,10 +67,11 @@ class TensorFile(ABC):
             raise ModelFileError(self.path, f"tensor {shown(name)}: type", problem)
         return dequantize(info.type, self.raw(name), info.shape)
 
-    def release(self, name: str) -> None:
+    def release(self, name: str, num_bytes: int | None = None) -> None:
         """Let the system drop the tensor's pages from this process; they are read again when touched.
 
-        Worth calling once a tensor has been packed. Does nothing where there are no pages to drop.
+        num_bytes: of its first so many bytes, None: of all. Worth calling while a tensor is packed. Does
+        nothing where there are no pages to drop.
         """
         self._info(name)
 

@@ -63,10 +63,10 @@ class TorchFile(TensorFile):
         )
         return np.ascontiguousarray(view).reshape(-1).view(np.uint8)
 
-    def release(self, name: str) -> None:
+    def release(self, name: str, num_bytes: int | None = None) -> None:
         """Drops the tensor's whole pages from this process, where the platform has a call for it."""
         info = self._info(name)
-        self._mapped.release(info.offset, info.num_bytes)
+        self._mapped.release(info.offset, info.num_bytes if num_bytes is None else num_bytes)
 
     def close(self) -> None:
         """Gives the mapping back; if arrays from `raw` still live, the last of them does it."""

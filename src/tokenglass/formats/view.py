@@ -60,9 +60,10 @@ class ModelView(ModelSource):
             made[start * to_row : end * to_row] = quantise(info.type, values)
         return made
 
-    def release(self, name: str) -> None:
+    def release(self, name: str, num_bytes: int | None = None) -> None:
         """Drops the tensor's pages, where the source can."""
-        self._source.release(name)
+        is_made = self._info(name).type is not self._source.tensors[name].type
+        self._source.release(name, None if is_made else num_bytes)
 
     def close(self) -> None:
         """Closes the source."""

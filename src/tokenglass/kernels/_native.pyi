@@ -5,7 +5,7 @@ Every operation checks widths and counts and raises ValueError before it touches
 written in place.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ class Matrix:
 
     `raw` is the tensor as it lies in the file, `format` its GGUF type; order[i] is the file's row that
     becomes row i. bias: float32 [rows], in the file's order, added to what products with this matrix give.
+    release: called now and then, and at the end, with the number of bytes at the start of `raw` that are
+    packed and not needed again.
     """
     def __init__(
         self,
@@ -65,6 +67,7 @@ class Matrix:
         cols: int,
         order: NDArray[np.int32] | None = None,
         bias: NDArray[np.float32] | None = None,
+        release: Callable[[int], object] | None = None,
     ) -> None: ...
     @property
     def rows(self) -> int: ...

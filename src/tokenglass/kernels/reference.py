@@ -9,7 +9,7 @@ is in `reference_rows.py`, attention in `reference_attention.py`, the blocks of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,8 @@ __all__ = [
 class Matrix:
     """Weights [rows, cols] from the blocks of a file; order[i] is the file's row that becomes row i.
 
-    bias: float32 [rows], in the file's order, added to what products with this matrix give.
+    bias: float32 [rows], in the file's order, added to what products with this matrix give. release: called
+    with the number of bytes of `raw` that are not needed again.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Matrix:
         cols: int,
         order: I32 | None = None,
         bias: F32 | None = None,
+        release: Callable[[int], object] | None = None,
     ) -> None:
         self.rows, self.cols = rows, cols
         if order is not None:
@@ -89,6 +91,8 @@ class Matrix:
             bias = None if bias is None else bias[order]
         self.weights, self.bias = unpack(format, raw, rows, cols), bias
         self.num_bytes = num_bytes(format, rows, cols)
+        if release is not None:
+            release(raw.size)
 
     def columns(self) -> Iterator[F32]:
         """The weights as float32, column by column, each [rows]."""

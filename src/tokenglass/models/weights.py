@@ -1,14 +1,15 @@
 """From a file's tensors to bound operations: names, shapes, packing.
 
-Checkpoint quirks stop here. A tensor is checked against the shape the model expects, packed by all threads,
-and its mapped pages are given back at once, so that weights and mapped file together stay near the file's
-size.
+Checkpoint quirks stop here. A tensor is checked against the shape the model expects and packed by all
+threads; its mapped pages are given back meanwhile, so that weights and mapped file together stay near the
+file's size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,8 +95,8 @@ class Weights:
         bias = (
             self.vector(bias_name, rows) if self.has(bias_name) and bias_name != "token_embd.bias" else None
         )
-        matrix: kernels.Matrix = self.ops.Matrix(self.cpu, type_name, raw, rows, cols, order, bias)
-        self.file.release(name)
+        release = partial(self.file.release, name)
+        matrix: kernels.Matrix = self.ops.Matrix(self.cpu, type_name, raw, rows, cols, order, bias, release)
         return matrix
 
     def norm(self, name: str, length: int, eps: float) -> kernels.RMSNorm:
