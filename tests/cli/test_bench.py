@@ -74,6 +74,8 @@ def test_llama_cpp_is_measured_on_the_file_and_on_its_best_form(measured: Comman
         (("--vs", "vllm"), "no engine is called 'vllm'"),
         (("--round", "3"), "there is no option --round. Did you mean --rounds?"),
         (("--only", "speed"), "--only takes prefill, decode, rows, cold, not 'speed'"),
+        (("--vs", ",,"), "no engine is called ''"),
+        (("--vs", ""), "no engine is called ''"),
         (("--only", ","), "--only takes prefill, decode, rows, cold, not ''"),
         (("--prefill", "1,x"), "must be whole numbers with commas"),
         (("--prefill", "0"), "prefill must be a whole number from 1"),
@@ -94,6 +96,18 @@ def test_a_short_window_is_measured_with_what_fits(tokenglass_: Command, tiny_mo
     )
     assert outcome.status == 0
     assert json.loads(outcome.out)["plan"]["prefills"] == [128, 511]
+
+
+@pytest.mark.parametrize(
+    ("part", "value"), [("decode", "0,1000000"), ("prefill", "128,512"), ("rows", "2,32")], ids=str
+)
+def test_a_length_that_was_asked_for_is_never_left_out(
+    part: str, value: str, tokenglass_: Command, tiny_model_path: Path
+) -> None:
+    outcome = tokenglass_("bench", "-m", tiny_model_path, "-n", 1, "--only", part, f"--{part}", value)
+    largest = value.split(",")[1]
+    assert (outcome.status, outcome.out) == (2, "")
+    assert f"{part} of {largest} is more than the context window of 512 tokens holds" in outcome.error
 
 
 def record(**changes: Any) -> dict[str, Any]:

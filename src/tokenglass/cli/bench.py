@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     infos = peers.find_peers(options["vs"])
     path = find_model(options["model"])
     ours = Ours(load(path, num_threads=options["threads"]))
-    plan = plan.within(ours.engine.context_length)
+    plan = fitting(plan, ours.engine.context_length, options)
     num_threads = ours.engine.model.cpu.num_threads
     with ExitStack() as stack:
         files = files_of(infos, path, num_threads, stack)
@@ -123,16 +123,31 @@ def plan_of(options: dict[str, Any]) -> Plan:
         check_integer("rounds", options["rounds"], 1, 1000)
         plan = replace(plan, rounds=options["rounds"])
     if options["only"] is not None:
-        for part in options["only"] or [""]:  # nothing named is no part either
+        for part in options["only"]:
             if part not in PARTS:
                 raise ParameterError("--only", f"takes {', '.join(PARTS)}, not {part!r}")
         plan = plan.only(options["only"])
     return plan
 
 
+def fitting(plan: Plan, window: int, options: dict[str, Any]) -> Plan:
+    """What a window of so many tokens holds of the plan. ParameterError: not all that was named."""
+    kept = plan.within(window)
+    for name, asked, left in (
+        ("prefill", plan.prefills, kept.prefills),
+        ("decode", plan.depths, kept.depths),
+        ("rows", plan.rows, kept.rows),
+    ):
+        too_much = [value for value in asked if value not in left] if options[name] else []
+        if too_much or (asked and not left):
+            value = (too_much or asked)[0]
+            raise ParameterError(name, f"of {value} is more than the context window of {window} tokens holds")
+    return kept
+
+
 def names(argument: str) -> list[str]:
     """`a,b` as a list."""
-    return [name for name in argument.split(",") if name]
+    return argument.split(",")
 
 
 def numbers(argument: str) -> list[int]:

@@ -67,6 +67,7 @@ ZH = {
     "--vs takes {names}": "--vs 可以是 {names}",
     "{name} stopped; it may not know this model": "{name} 停了；它可能不认识这个模型",
     "bench --vs {name} needs the package {package}": "bench --vs {name} 要有 {package} 这个包",
+    "of {n} is more than the context window of {window} tokens holds": "为 {n} 时，{window} 个词元的上下文窗口放不下",
     "takes {parts}, not {part}": "可以是 {parts}，不能是 {part}",
     "{option}: must be whole numbers with commas, like 128,512, not {value}": "{option}：要是用逗号隔开的整数，例如 128,512，不能是 {value}",
     "these results are not of one kind: {difference}": "这两个结果不是同一类：{difference}",
