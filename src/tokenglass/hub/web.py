@@ -62,12 +62,16 @@ class Answer:
         return data
 
     def read_all(self, max_bytes: int) -> bytes:
-        """The whole body. DownloadError: it is longer than `max_bytes`."""
+        """The whole body. DownloadError: it is longer than `max_bytes`; UnreachableError: it broke off."""
         body = bytearray()
         while piece := self.read(1 << 16):
             body += piece
             if len(body) > max_bytes:
                 raise DownloadError(f"{self.host} answers with more than {max_bytes >> 20} MB of words")
+        declared = self.header("Content-Length")
+        if declared.isdecimal() and len(body) < int(declared):
+            reason = f"{len(body)} of {declared} bytes came"
+            raise UnreachableError(f"{self.host} broke off: {reason}", remedy=PROXY_REMEDY)
         return bytes(body)
 
 
