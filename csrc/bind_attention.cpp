@@ -143,7 +143,7 @@ class Attention {
         Timed timed(*cpu_);
         WithoutGil gil(qkv.count);
         const bool by_span = qkv.count <= max_rows_by_span_ && batch.last_position >= TG_SPAN;
-        const int rows_per_block = by_span || qkv.count < 16 ? 1 : 8;
+        const int rows_per_block = by_span || qkv.count < 16 ? 1 : 12;
         const int row_blocks = (qkv.count + rows_per_block - 1) / rows_per_block;
         const tg_attention_job job{qkv.data.get(),
                                    out.data.get(),

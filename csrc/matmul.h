@@ -48,7 +48,7 @@ inline i32x16 half_dot(i32x16 a, const i32x16* v, const int8_t* x) {
 template <class K, int T>
 inline void tile_int8(const uint8_t* w, const tg_rows& x, int row, f32x16* acc) {
     constexpr int kGroups = K::kColumns / TG_GROUP;
-    constexpr size_t kGroupBytes = K::kBytes / kGroups, kAhead = 6 * kGroupBytes;
+    constexpr size_t kGroupBytes = K::kBytes / kGroups, kAhead = 16 * kGroupBytes;
     const int8_t* q = x.q + (size_t)row * x.width;
     const size_t at = (size_t)row * x.groups;
     i32x16 v[8];
@@ -155,14 +155,17 @@ inline void panel_times_rows(const tg_linear_job* job, const tg_matrix* m, int p
     }
 }
 
+// Panels in the inner loop: the tile's activations stay in the first cache, and each row's outputs are one stretch.
+template <class K, int T>
+inline void tile_times_panels(const tg_linear_job* job, const tg_matrix* m, int panel, int panel_end, int row) {
+    for (; panel < panel_end; panel++) panel_times_rows<K, T>(job, m, panel, row);
+}
+
 template <class K>
 void panels_times_rows(const tg_linear_job* job, const tg_matrix* m, int panel, int panel_end, int row, int row_end) {
-    for (; panel < panel_end; panel++) {
-        int r = row;
-        for (; r + kTile <= row_end; r += kTile) panel_times_rows<K, kTile>(job, m, panel, r);
-        if (r + kTile / 2 <= row_end) panel_times_rows<K, kTile / 2>(job, m, panel, r), r += kTile / 2;
-        for (; r < row_end; r++) panel_times_rows<K, 1>(job, m, panel, r);
-    }
+    for (; row + kTile <= row_end; row += kTile) tile_times_panels<K, kTile>(job, m, panel, panel_end, row);
+    if (row + kTile / 2 <= row_end) tile_times_panels<K, kTile / 2>(job, m, panel, panel_end, row), row += kTile / 2;
+    for (; row < row_end; row++) tile_times_panels<K, 1>(job, m, panel, panel_end, row);
 }
 
 // Sixteen rows of the file, `num_blocks` blocks each, into a panel.

@@ -64,6 +64,7 @@ inline i32x16 i_load(const void* p) {
     return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)p + 1)};
 }
 inline i32x16 i_add(i32x16 x, i32x16 y) { return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }
+inline i32x16 i_or(i32x16 x, i32x16 y) { return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)}; }
 inline i32x16 i_and(i32x16 x, i32x16 y) { return {_mm256_and_si256(x.a, y.a), _mm256_and_si256(x.b, y.b)}; }
 inline i32x16 i_shift_right(i32x16 x, int n) {
     __m128i c = _mm_cvtsi32_si128(n);

@@ -34,6 +34,7 @@ inline f32x16 f_load_bfloat(const uint16_t* p) {
 inline i32x16 i_set(int32_t x) { return _mm512_set1_epi32(x); }
 inline i32x16 i_load(const void* p) { return _mm512_loadu_si512(p); }
 inline i32x16 i_add(i32x16 a, i32x16 b) { return _mm512_add_epi32(a, b); }
+inline i32x16 i_or(i32x16 a, i32x16 b) { return _mm512_or_si512(a, b); }
 inline i32x16 i_and(i32x16 a, i32x16 b) { return _mm512_and_si512(a, b); }
 inline i32x16 i_shift_right(i32x16 a, int n) { return _mm512_srl_epi32(a, _mm_cvtsi32_si128(n)); }
 inline i32x16 i_shift_left(i32x16 a, int n) { return _mm512_sll_epi32(a, _mm_cvtsi32_si128(n)); }

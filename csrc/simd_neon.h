@@ -108,6 +108,9 @@ inline i32x16 i_add(i32x16 x, i32x16 y) {
 inline i32x16 i_sub(i32x16 x, i32x16 y) {
     return {vsubq_s32(x.a, y.a), vsubq_s32(x.b, y.b), vsubq_s32(x.c, y.c), vsubq_s32(x.d, y.d)};
 }
+inline i32x16 i_or(i32x16 x, i32x16 y) {
+    return {vorrq_s32(x.a, y.a), vorrq_s32(x.b, y.b), vorrq_s32(x.c, y.c), vorrq_s32(x.d, y.d)};
+}
 inline i32x16 i_and(i32x16 x, i32x16 y) {
     return {vandq_s32(x.a, y.a), vandq_s32(x.b, y.b), vandq_s32(x.c, y.c), vandq_s32(x.d, y.d)};
 }

@@ -132,6 +132,10 @@ inline i32x16 i_add(i32x16 a, i32x16 b) {
     TG_EACH a.v[l] = (int32_t)((uint32_t)a.v[l] + (uint32_t)b.v[l]);
     return a;
 }
+inline i32x16 i_or(i32x16 a, i32x16 b) {
+    TG_EACH a.v[l] |= b.v[l];
+    return a;
+}
 inline i32x16 i_and(i32x16 a, i32x16 b) {
     TG_EACH a.v[l] &= b.v[l];
     return a;

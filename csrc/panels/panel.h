@@ -39,13 +39,19 @@ inline void nibbles(const uint8_t* p, i32x16* v) {
         v[j + 4] = i_and(i_shift_right(both, 4), low);
     }
 }
-inline void add_bits(const uint8_t* p, int shift, i32x16* v) {  // 64 bytes: one bit for each code
-    const i32x16 bits = i_load(p);
-    for (int j = 0; j < 8; j++)
-        v[j] = i_add(v[j], i_shift_left(i_and(i_shift_right(bits, j), i_set(0x01010101)), shift));
+// Bits `from`.. of every byte of `a` that `mask` keeps, moved to bits `to`..
+inline i32x16 moved_bits(i32x16 a, int from, int to, int mask) {
+    return i_and(from > to ? i_shift_right(a, from - to) : i_shift_left(a, to - from), i_set(mask * 0x01010101 << to));
 }
-inline void bit_pairs(const uint8_t* p, i32x16* v) {  // 128 bytes: two bits for each code
-    for (int j = 0; j < 8; j++) v[j] = i_and(i_shift_right(i_load(p + j / 4 * 64), j % 4 * 2), i_set(0x03030303));
+inline void add_bits(const uint8_t* p, int to, i32x16* v) {  // 64 bytes: one bit for each code
+    const i32x16 bits = i_load(p);
+    for (int j = 0; j < 8; j++) v[j] = i_or(v[j], moved_bits(bits, j, to, 1));
+}
+inline void bit_pairs(const uint8_t* p, i32x16* v) {
+    for (int j = 0; j < 8; j++) v[j] = moved_bits(i_load(p + j / 4 * 64), j % 4 * 2, 0, 3);
+}
+inline void add_bit_pairs(const uint8_t* p, int to, i32x16* v) {  // 128 bytes: two bits for each code
+    for (int j = 0; j < 8; j++) v[j] = i_or(v[j], moved_bits(i_load(p + j / 4 * 64), j % 4 * 2, to, 3));
 }
 
 inline f32x16 half_at(const uint8_t* p) { return f_load_half((const uint16_t*)p); }

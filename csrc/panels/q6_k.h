@@ -12,10 +12,8 @@ struct Q6_KPanel : BlockPanel {
     static constexpr int kColumns = 256, kFileBytes = 210, kBytes = 3360, kBias = 32;
     static constexpr bool kHasHalves = true;
     static void codes(const uint8_t* piece, int g, i32x16* v) {
-        i32x16 high[8];
         nibbles(piece + 288 + g * 384, v);
-        bit_pairs(piece + 288 + g * 384 + 256, high);
-        for (int j = 0; j < 8; j++) v[j] = i_add(v[j], i_shift_left(high[j], 4));
+        add_bit_pairs(piece + 288 + g * 384 + 256, 4, v);
     }
     static void scales(const uint8_t* piece, int g, Scales& s) {
         s.d = half_at(piece);
