@@ -72,6 +72,14 @@ def test_the_chinese_gpt2_is_fetched_by_its_name_and_continues_a_text(run: Comma
     ]
 
 
+def test_its_notes_are_said_in_chinese(run: Command) -> None:
+    assert run(PROMPT, "--max-tokens", 1, "--lang", "zh").err.splitlines()[-4:-1] == [
+        "原样文字，不用聊天模板",
+        "结束词元 50256 不在词表里（共 21128 个词元），不予理会",
+        "这个模型没有结束词元：答案由 --max-tokens 或 --stop 结束",
+    ]
+
+
 @pytest.mark.parametrize(
     "name", ["uer/gpt2-chinese-cluecorpussmall", "google-bert/bert-base-chinese", "bert-base-chinese"]
 )
@@ -121,6 +129,7 @@ def test_a_raw_prompt_gets_no_special_tokens(run: Command, tokenglass_: Command)
         seen = tokenglass_("tokens", "-m", model, PROMPT, "--json").json["models"][0]
         assert [token["text"] for token in seen["tokens"]] == [*PROMPT], model
         assert (seen["num_tokens"], seen["num_tokens_raw"], seen["num_tokens_chat"]) == (6, 6, None)
+        assert seen["context_length"] == (1024 if "gpt2" in model else 512)
 
 
 # --- trap 2: no end token ---

@@ -139,7 +139,8 @@ def opened(name: str) -> tuple[str, Tokenizer, int | None]:
         return name, Tokenizer.from_path(path, encoding=encoding.name), None
     if path.is_dir() or path.suffix in TOKENIZER_FILES:
         config = (path if path.is_dir() else path.parent) / "config.json"
-        window = read_json(config).get("max_position_embeddings") if config.is_file() else None
+        settings = read_json(config) if config.is_file() else {}
+        window = settings.get("max_position_embeddings", settings.get("n_positions"))  # gpt2 has the second
         return model_name(path), Tokenizer.from_path(path), window if type(window) is int else None
     with GGUFFile.open(path) as file:
         architecture = file.get("general.architecture", str, "")
