@@ -232,3 +232,17 @@ def test_a_folder_that_is_no_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[]")
     with pytest.raises(ModelFileError, match="must be a JSON object"):
         open_model(tmp_path)
+
+
+def test_a_config_cut_at_any_byte_is_refused(tmp_path: Path) -> None:
+    path = write_folder(tmp_path, LLAMA, NORM) / "config.json"
+    HFFolder(tmp_path).close()
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(ModelFileError, match=r"^config\.json: file: "):
+            HFFolder(tmp_path)
+    for odd in (b'{"model_type": "llama", "model_type": "qwen2"}', b"\xff\xfe{}", b'{"a":' * 100_000):
+        path.write_bytes(odd)
+        with pytest.raises(ModelFileError, match=r"^config\.json: file: "):
+            HFFolder(tmp_path)

@@ -15,6 +15,7 @@ from enum import Enum
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats.cursor import shown
@@ -89,16 +90,20 @@ class PickleMachine:
     def run(self) -> Any:
         """Reads to STOP and leaves the stream behind it. ModelFileError: whatever is not a checkpoint."""
         try:
-            for count, (opcode, argument, _) in enumerate(pickletools.genops(self._stream)):
-                if count > _MAX_OPCODES:
-                    raise self._refused(f"has more than {_MAX_OPCODES} opcodes")
-                if opcode.name == "STOP":
-                    return self._pop()
-                self._step(opcode.name, argument)
+            with catch_warnings(action="ignore", category=DeprecationWarning):  # odd escapes: refused below
+                return self._steps()
         except (ValueError, OverflowError) as error:
             if isinstance(error, UnicodeError):
                 raise self._refused("the string is not UTF-8") from None
             raise self._refused(f"is not a sound pickle: {error}") from None
+
+    def _steps(self) -> Any:
+        for count, (opcode, argument, _) in enumerate(pickletools.genops(self._stream)):
+            if count > _MAX_OPCODES:
+                raise self._refused(f"has more than {_MAX_OPCODES} opcodes")
+            if opcode.name == "STOP":
+                return self._pop()
+            self._step(opcode.name, argument)
         raise self._refused("has no end")
 
     def _step(self, name: str, argument: Any) -> None:
