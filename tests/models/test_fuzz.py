@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.hf_folder import write_tiny_folder
 from tests.support.tiny_llama import TinyLlama, write_tiny_llama
 from tests.support.tiny_models import write_tiny_model
 from tokenglass.engine import Request, load
@@ -82,9 +83,13 @@ def edited(content: bytes, start: int, end: int, edits: list[tuple[float, int, i
     return bytes(changed[: len(content)])
 
 
-def runs_or_is_refused(path: Path, content: bytes, **options: Any) -> bool:
+def write(path: Path, content: bytes) -> Path:
     path.unlink(missing_ok=True)  # a mapped file must not be rewritten in place
     path.write_bytes(content)
+    return path
+
+
+def runs_or_is_refused(path: Path, **options: Any) -> bool:
     try:
         engine = load(path, num_threads=1, context_length=32, max_rows=8, **options)
         for piece in engine.stream(Request(prompt_ids=[5, 6, 7, 299], max_tokens=2, trace_top=2)):
@@ -107,7 +112,7 @@ def fuzz(sound: dict[str, tuple[bytes, int]], path: Path, num_examples: int) -> 
             begin, end = (4, data) if part == "header" else (data, len(content))
             content = edited(content, begin, end, edits)
         options = {"activations": "f32", "kv": "f32"} if is_exact else {}
-        outcomes.add(runs_or_is_refused(path, content, **options))
+        outcomes.add(runs_or_is_refused(write(path, content), **options))
 
     damage()
     assert outcomes == {True, False}
@@ -115,7 +120,7 @@ def fuzz(sound: dict[str, tuple[bytes, int]], path: Path, num_examples: int) -> 
 
 def test_undamaged_models_run(sound: dict[str, tuple[bytes, int]], tmp_path: Path) -> None:
     for kind, (content, _) in sound.items():
-        assert runs_or_is_refused(tmp_path / "m.gguf", content), kind
+        assert runs_or_is_refused(write(tmp_path / "m.gguf", content)), kind
 
 
 def test_damaged_models_are_refused_or_run(sound: dict[str, tuple[bytes, int]], tmp_path: Path) -> None:
@@ -125,6 +130,38 @@ def test_damaged_models_are_refused_or_run(sound: dict[str, tuple[bytes, int]], 
 @pytest.mark.slow
 def test_many_damaged_models(sound: dict[str, tuple[bytes, int]], tmp_path: Path) -> None:
     fuzz(sound, tmp_path / "m.gguf", 2000)
+
+
+@pytest.mark.parametrize("num_examples", [200, pytest.param(2000, marks=pytest.mark.slow)])
+def test_damaged_folders_are_refused_or_run(tmp_path: Path, num_examples: int) -> None:
+    """One file of a folder is cut, or has other numbers, or other signs of JSON."""
+    files = {path.name: path.read_bytes() for path in write_tiny_folder(tmp_path, TinyLlama()).iterdir()}
+    outcomes = set()
+
+    @given(
+        st.sampled_from(sorted(files)),
+        st.booleans(),
+        st.booleans(),
+        EDITS,
+        st.sampled_from([None, "q8", "q4"]),
+    )
+    @settings(max_examples=num_examples, deadline=None, database=None, suppress_health_check=[*HealthCheck])
+    def damage(
+        name: str, is_cut: bool, is_text: bool, edits: list[tuple[float, int, int]], form: str | None
+    ) -> None:
+        content = files[name]
+        end = min(len(content), 4000)  # the header
+        if is_text:
+            edits = [(share, 1, b'0123456789{}[]",:-.eE\\ \x00\xff'[value % 23]) for share, _, value in edits]
+        if is_cut:
+            content = content[: int(edits[0][0] * len(content))]
+        write(tmp_path / name, edited(content, 0, min(end, len(content)), edits[1:] if is_cut else edits))
+        outcomes.add(runs_or_is_refused(tmp_path, weights=form))
+        write(tmp_path / name, files[name])
+
+    assert runs_or_is_refused(tmp_path)
+    damage()
+    assert outcomes == {True, False}
 
 
 CONFIG: dict[str, Any] = {
