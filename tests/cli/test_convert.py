@@ -85,7 +85,7 @@ def test_safetensors_and_back_are_the_same_weights(
     shutil.copytree(folder, back)
     (back / "model.safetensors").unlink()
     outcome = tokenglass_("convert", source, back / "model.safetensors")
-    assert "the weights alone: config.json" in outcome.err
+    assert "the weights alone: an OUTPUT without .safetensors" in outcome.err
     with open_model(source) as a, open_model(back) as b:
         assert a.tensors.keys() == b.tensors.keys()
         assert all(np.array_equal(a.floats(name), b.floats(name)) for name in a.tensors)
@@ -136,8 +136,7 @@ def test_llama_cpp_continues_as_we_do(folder: Path, tmp_path: Path, tokenglass_:
 @pytest.mark.parametrize(
     ("output", "more", "problem"),
     [
-        ("a.bin", [], "OUTPUT must end in .gguf or .safetensors"),
-        ("there.gguf", [], "OUTPUT exists already. Name another file, or remove it"),
+        ("a.bin", [], "OUTPUT must end in .gguf or .safetensors, or be the name of a folder"),
         ("a.safetensors", ["--weights", "q8"], "--weights q8 and q4 are blocks"),
         ("none/a.gguf", [], "cannot write "),
     ],
@@ -150,6 +149,44 @@ def test_what_cannot_be_written_is_refused(
     assert outcome.error.startswith(problem)
     assert os.listdir(tmp_path) == ["there.gguf"]
     assert (tmp_path / "there.gguf").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("name", ["there.gguf", "there"])
+def test_what_is_there_is_named_and_stays(
+    folder: Path, tmp_path: Path, tokenglass_: Command, name: str
+) -> None:
+    (tmp_path / name).write_bytes(b"mine")
+    problem = f"OUTPUT {tmp_path / name} exists already. Name another, or remove it"
+    assert tokenglass_("convert", folder, tmp_path / name).error == problem
+    assert (tmp_path / name).read_bytes() == b"mine"
+
+
+def test_a_folder_becomes_one_in_another_form(folder: Path, tmp_path: Path, tokenglass_: Command) -> None:
+    outcome = tokenglass_("convert", folder, tmp_path / "half", "--weights", "bf16")
+    assert outcome.err.splitlines() == ["16 tensors of type F32 are loaded as BF16", "half: 0.2 MB"]
+    files = {path.name for path in folder.iterdir()}
+    assert {path.name for path in (tmp_path / "half").iterdir()} == files
+    assert os.listdir(tmp_path) == ["half"]
+    assert answer(tmp_path / "half") == answer(folder, weights="bf16")
+
+
+def test_a_gguf_becomes_a_folder_that_answers_alike(tmp_path: Path, tokenglass_: Command) -> None:
+    source = write_tiny_llama(tmp_path / "a.gguf", shape=SHAPE, weight_type="Q8_0")
+    assert tokenglass_("convert", source, tmp_path / "folder").status == 0
+    assert {path.name for path in (tmp_path / "folder").iterdir()} == {
+        "config.json", "generation_config.json", "model.safetensors", "tokenizer.json",
+        "tokenizer_config.json", "chat_template.jinja",
+    }  # fmt: skip
+    assert answer(tmp_path / "folder", activations="f32") == answer(source, activations="f32")
+
+
+def test_what_a_folder_cannot_say_is_refused_and_leaves_nothing(tmp_path: Path, tokenglass_: Command) -> None:
+    window = {"sliding_window": np.uint32(16), "sliding_window_pattern": np.array([True, False])}
+    keys = {f"llama.attention.{key}": value for key, value in window.items()}
+    source = write_tiny_llama(tmp_path / "a.gguf", metadata=keys)
+    problem = "a.gguf: windows: cannot be said in a config.json"
+    assert tokenglass_("convert", source, tmp_path / "out").error == problem
+    assert os.listdir(tmp_path) == ["a.gguf"]
 
 
 def test_a_large_file_says_how_far_it_is(

@@ -28,7 +28,7 @@ VERBS = {
     "chat": "talk with a model, turn by turn",
     "models": "models known by name and models stored here: pull, show, remove, share",
     "show": "what a model is: drawn, counted, and whether it fits this machine",
-    "convert": "a model into a GGUF or safetensors file, its weights as they are or quantised",
+    "convert": "a model into a GGUF file or a folder, its weights as they are or quantised",
     "explain-cache": "what keeping keys and values saves: two loops, side by side",
     "bench": "measure this machine: tokens per second and the share of what it allows",
     "doctor": "whether this machine can run a model, how, and what would make it better",

@@ -1,4 +1,4 @@
-"""Writing a file so that it is whole or absent: beside its place first, and renamed at the end."""
+"""Writing a file or folder so that it is whole or absent: beside its place first, renamed at the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import IO
 
 from tokenglass.errors import TokenglassError
@@ -30,6 +30,22 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
                 with suppress(OSError):
                     os.unlink(file.name)
                 raise
+    except OSError as error:
+        raise TokenglassError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A new folder to fill; it gets its name when the block ends well, and is removed when it does not.
+
+    TokenglassError: as for `whole_file`.
+    """
+    try:
+        with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as outer:
+            folder = Path(outer) / path.name
+            folder.mkdir()
+            yield folder
+            os.rename(folder, path)
     except OSError as error:
         raise TokenglassError(f"cannot write {path}: {error.strerror or error}") from None
 

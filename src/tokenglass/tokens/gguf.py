@@ -17,7 +17,7 @@ from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource, StringArray
 from tokenglass.tokens.bpe import build_byte_level, build_sentencepiece, encoder
 from tokenglass.tokens.charsmap import normaliser
-from tokenglass.tokens.pretokenizers import PRE_TOKENIZERS
+from tokenglass.tokens.pretokenizers import PRE_TOKENIZERS, PreTokenizer
 from tokenglass.tokens.tokenizer_json import check_spec, encoder_of
 from tokenglass.tokens.unigram import build_unigram
 from tokenglass.tokens.vocabulary import Encoder, Style, Vocabulary
@@ -45,17 +45,22 @@ def build_encoder(gguf: ModelSource, vocabulary: Vocabulary) -> Callable[[], Enc
             )
             return lambda: build_unigram(vocabulary, scores, normalise)
         return lambda: encoder(build_sentencepiece(path, vocabulary, scores))
-    merges = gguf.get("tokenizer.ggml.merges", StringArray)
+    merges, pre_tokenizer = gguf.get("tokenizer.ggml.merges", StringArray), pre_tokenizer_of(gguf)
+    return lambda: encoder(build_byte_level(path, vocabulary, merges, pre_tokenizer))
+
+
+def pre_tokenizer_of(gguf: ModelSource) -> PreTokenizer:
+    """How the file cuts a text into words. ModelFileError: it names a way that we do not know."""
     name = gguf.get("tokenizer.ggml.pre", str, "default")
     pre_tokenizer = PRE_TOKENIZERS.get(name)
     if pre_tokenizer is None:
         raise ModelFileError(
-            path,
+            gguf.path,
             "tokenizer.ggml.pre",
             f"the pre-tokenizer {name!r} is not known",
             remedy=f"Known are: {', '.join(sorted(PRE_TOKENIZERS))}",
         )
-    return lambda: encoder(build_byte_level(path, vocabulary, merges, pre_tokenizer))
+    return pre_tokenizer
 
 
 def _wordpiece(path: Path, vocabulary: Vocabulary) -> Encoder:
