@@ -8,16 +8,20 @@ small as the work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 PAGE_TOKENS = 16
 
 
 class PagePool:
-    """Invariant: every page is either free or held by exactly one owner."""
+    """Invariant: every page is either free or held by exactly one owner.
 
-    def __init__(self, num_pages: int) -> None:
+    on_free: told which pages were given back, for a model that keeps its cache elsewhere.
+    """
+
+    def __init__(self, num_pages: int, on_free: Callable[[list[int]], None] = lambda pages: None) -> None:
         self.num_pages = num_pages
+        self._on_free = on_free
         self._free = list(range(num_pages - 1, -1, -1))
 
     @property
@@ -31,7 +35,9 @@ class PagePool:
 
     def give_back(self, pages: Iterable[int]) -> None:
         """Returns pages to the pool."""
-        self._free.extend(reversed(list(pages)))
+        freed = list(pages)
+        self._free.extend(reversed(freed))
+        self._on_free(freed)
 
     def check(self, held: Iterable[int]) -> None:
         """Asserts that free pages and the `held` ones are all pages, each once."""

@@ -15,7 +15,7 @@ from tokenglass import kernels
 @dataclass(frozen=True)
 class Slice:
     """One sequence's share of a step: `ids` stand at positions start, start+1, …; `pages` cover 0 …
-    start+len(ids)-1.
+    start+len(ids)-1. The first page is the sequence's alone while it runs: it can serve as its name.
 
     num_outputs: how many of the last rows want logits (0 in the middle of a prompt, 1 to draw the next
     token).
