@@ -24,7 +24,7 @@ from tokenglass.api.step import Step
 from tokenglass.api.text import Token, Tokens, places
 from tokenglass.engine import Engine, Piece, Request
 from tokenglass.engine.all_rows import all_rows
-from tokenglass.engine.load import Activations, KVType, WeightForm
+from tokenglass.engine.load import Activations, DType, EngineName, KVType, WeightForm
 from tokenglass.errors import ModelOutputError, ParameterError
 from tokenglass.hub import DEFAULT_MODEL, model_name, resolve
 from tokenglass.sampling import Sampling
@@ -59,25 +59,38 @@ def load(
     kv: KVType = "f16",
     context_length: int | None = None,
     weights: WeightForm | None = None,
+    engine: EngineName = "tokenglass",
+    device: str = "cpu",
+    dtype: DType | None = None,
+    trust_remote_code: bool = False,
 ) -> LanguageModel:
     """The model of a .gguf file or a folder, or one known by name, fetched when it is not there yet.
 
-    Options as in `engine.load`. ModelNotFoundError, DownloadError, ModelFileError, ParameterError.
+    Options as in `engine.load`. ModelNotFoundError, DownloadError, ModelFileError, ParameterError,
+    MissingExtraError.
 
     import tokenglass as tg
     model = tg.load("smollm2-135m-instruct")
     str(model.generate("The capital of France is", max_tokens=2))    # ' Paris.'
     """
     path = resolve(name_or_path)
-    engine = engines.load(
+    made = engines.load(
         path,
         num_threads=num_threads,
         activations=activations,
         kv=kv,
         context_length=context_length,
         weights=weights,
+        engine=engine,
+        device=device,
+        dtype=dtype,
+        trust_remote_code=trust_remote_code,
     )
+<<<<<<< HEAD
     return LanguageModel(engine, model_name(path))
+=======
+    return LanguageModel(made, path.stem)
+>>>>>>> 63e5c32 (Transformers as an engine: any causal model under our loop, with its own cache)
 
 
 class LanguageModel:

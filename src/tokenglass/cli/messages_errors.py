@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from tokenglass.cli.messages_files import ZH as FILES
 from tokenglass.cli.messages_tokenizers import ZH as TOKENIZERS
+from tokenglass.cli.messages_transformers import ZH as TRANSFORMERS
 
 ZH = {
     **FILES,
     **TOKENIZERS,
+    **TRANSFORMERS,
     # the command line and argparse
     "there is no command {word}": "没有 {word} 这个命令",
     "there is no option {option}": "没有 {option} 这个选项",

@@ -60,7 +60,9 @@ def main(arguments: list[str]) -> int:
     ids = scores.top(0, values["top"]).tolist()
     ids += [token_id for token_id in dict.fromkeys(named) if token_id not in ids]
     ranks = ranks_of(scores.numpy()[0], ids)
-    rows_without_token = unused_rows(prompt.path, vocabulary)
+    rows_without_token = int(np.count_nonzero(vocabulary.kinds == TokenKind.UNUSED))
+    if values["engine"] == "tokenglass":  # of the other one every row is in the vocabulary
+        rows_without_token += padding_rows(prompt.path, vocabulary)
     if values["json"]:
         head = {
             "model": prompt.path.name,
@@ -157,12 +159,11 @@ def ranks_of(z: NDArray[np.float32], ids: list[int]) -> list[int]:
     return [int(np.count_nonzero(z > z[i]) + np.count_nonzero(z[:i] == z[i])) + 1 for i in ids]
 
 
-def unused_rows(path: Path, vocabulary: Vocabulary) -> int:
-    """Rows of the output matrix that belong to no token, and tokens the file marks as unused."""
+def padding_rows(path: Path, vocabulary: Vocabulary) -> int:
+    """Rows of the output matrix that belong to no token."""
     with open_model(path) as file:
         name = "output.weight" if "output.weight" in file.tensors else "token_embd.weight"
-        padding = file.tensors[name].shape[0] - vocabulary.num_tokens
-    return padding + int(np.count_nonzero(vocabulary.kinds == TokenKind.UNUSED))
+        return file.tensors[name].shape[0] - vocabulary.num_tokens
 
 
 def report(

@@ -40,6 +40,9 @@ def settings(engine: Engine, options: RunOptions, request: Request) -> dict[str,
         "activations": options.activations,
         "kv": options.kv,
         "weights": options.weights,
+        "engine": options.engine,
+        "device": options.device,
+        "dtype": options.dtype,
     }
 
 

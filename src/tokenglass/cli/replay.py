@@ -78,6 +78,9 @@ def load_again(header: dict[str, Any], model: str | None, threads: int | None) -
         kv=field(settings, "kv", str),
         context_length=field(settings, "context_length", int),
         weights=settings.get("weights"),
+        engine=settings.get("engine", "tokenglass"),  # traces of before these three say nothing
+        device=settings.get("device", "cpu"),
+        dtype=settings.get("dtype"),
     )
 
 

@@ -24,7 +24,7 @@ class Answer:
     token_ids: list[int]
     finish_reason: str
     timings: Timings
-    weight_bytes: int  # that one decoded token reads
+    weight_bytes: int  # that one decoded token reads; 0 where Transformers holds them
     read_bytes_per_s: float | None  # what memory allows; None when nothing was decoded to compare it with
     memory_bytes: int | None
 
@@ -34,8 +34,8 @@ class Answer:
         timings = pieces[-1].timings if pieces else Timings(len(request.prompt_ids))
         memory_bytes = peak_memory_bytes()
         weight_bytes = sum(product.num_bytes for product in engine.model.products)
-        limit = None  # nothing was decoded to hold against it
-        if timings.output_tokens > 1:
+        limit = None  # nothing was decoded to hold against it, or the weights are not ours to read
+        if weight_bytes and timings.output_tokens > 1:
             limit = read_bytes_per_s(weight_bytes, engine.model.read_weights)
         return cls(
             text="".join(piece.text for piece in pieces),
@@ -108,9 +108,9 @@ class Answer:
                 "time_to_first_token_s": timings.time_to_first_token_s,
                 "decode_s": timings.decode_s,
                 "prefill_tokens_per_s": timings.prefill_tokens_per_s if self.token_ids else None,
-                "decode_tokens_per_s": timings.decode_tokens_per_s if limit else None,
+                "decode_tokens_per_s": timings.decode_tokens_per_s if timings.output_tokens > 1 else None,
                 "tokens_per_s": timings.tokens_per_s if self.token_ids else None,
-                "weight_bytes_per_token": self.weight_bytes,
+                "weight_bytes_per_token": self.weight_bytes or None,
                 "bytes_per_s": self.bytes_per_s if limit else None,
                 "limit_bytes_per_s": limit,
                 "memory_bytes": self.memory_bytes,

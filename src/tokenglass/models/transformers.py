@@ -6,7 +6,7 @@ start of a slice says how far it still counts:
 
     the slice starts        the cache
     where the text ended    goes on
-    earlier                 is cut to there, if it holds keys and values of every position; else computed again
+    earlier                 is cut to there where it keeps every position; else it is computed again
     at 0                    is new: `--no-cache`, or another text on this page
 
 A recurrent state (Mamba) and a sliding window that has moved on cannot go back. Then the whole text runs
@@ -28,7 +28,8 @@ from tokenglass import kernels
 from tokenglass.errors import TokenglassError
 from tokenglass.models.batch import Batch, Slice
 
-CACHE_NAMES = ("cache", "past_key_values", "cache_params", "state")  # of the argument: now, before, Mamba, RWKV
+_WINDOW_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
+_CACHE_NAMES = ("cache", "past_key_values", "cache_params", "state")  # newest first
 
 
 @dataclass
@@ -49,11 +50,14 @@ class TransformersModel:
         self.products: list[kernels.Linear] = []  # its weights are not ours to time
         self._texts: dict[int, Text] = {}
         accepted = inspect.signature(model.forward).parameters
-        self._cache_name = next((name for name in CACHE_NAMES if name in accepted), None)
+        self._cache_name = next((name for name in _CACHE_NAMES if name in accepted), None)
         self._can_skip_scores = "logits_to_keep" in accepted
         self._torch: Any = import_module("torch")
-        with self._torch.inference_mode():  # that it runs at all, and how many scores it gives
-            self.vocab = self._run([0], [0], None, 1)[0].shape[1]
+        with self._torch.inference_mode():
+            (one, cache), (other, _) = self._run([0, 1], None, 2), self._run([0, 2], None, 2)
+            self._run([1], cache, 1)  # what a first pass loads or says comes now
+        self.vocab = one.shape[1]
+        self.is_causal = not np.abs(one[0] - other[0]).max() > 0.05 * np.abs(one[0]).max()
 
     def forward(self, batch: Batch) -> kernels.Logits:
         """Logits of the rows that want them, [outputs, vocab], in float32 on the CPU.
@@ -77,6 +81,19 @@ class TransformersModel:
         for page in pages:
             self._texts.pop(page, None)
 
+    @property
+    def context_length(self) -> int | None:
+        """Positions that the model was made for; None: its configuration names no end."""
+        config = self.model.config.get_text_config(decoder=True)
+        named = (getattr(config, name, None) for name in _WINDOW_NAMES)
+        return next((length for length in named if isinstance(length, int) and length > 1), None)
+
+    @property
+    def end_ids(self) -> list[int]:
+        """The ids at which `model.generate` ends."""
+        ends = getattr(self.model.generation_config, "eos_token_id", None)
+        return ends if isinstance(ends, list) else [] if ends is None else [ends]
+
     def read_weights(self) -> None:
         """Does nothing: there is no memory of ours to time."""
 
@@ -90,7 +107,8 @@ class TransformersModel:
             for tensor in (getattr(layer, "keys", None), getattr(layer, "values", None))
             if tensor is not None
         ]
-        return sum(tensor.nbytes for tensor in tensors) // max(1, len(text.ids))
+        num_bytes: int = sum(tensor.nbytes for tensor in tensors)
+        return num_bytes // max(1, len(text.ids))
 
     def _scores(self, piece: Slice) -> NDArray[np.float32]:
         text = self._texts.setdefault(piece.pages[0], Text())
@@ -98,18 +116,16 @@ class TransformersModel:
         ids, new_ids = [*text.ids[: piece.start], *piece.ids], list(piece.ids)
         cache = continued(text.cache, len(text.ids), piece.start, len(new_ids))
         text.ids, text.cache = ids, None  # a pass that is interrupted leaves half a cache
-        scores, text.cache = self._run(ids, new_ids if cache is not None else ids, cache, piece.num_outputs)
+        scores, text.cache = self._run(ids if cache is None else new_ids, cache, piece.num_outputs)
         return scores
 
-    def _run(
-        self, ids: list[int], new_ids: list[int], cache: Any, num_outputs: int
-    ) -> tuple[NDArray[np.float32], Any]:
-        """One pass over `new_ids`, the end of `ids`: scores of the last rows, and the cache with all of them."""
+    def _run(self, new_ids: list[int], cache: Any, num_outputs: int) -> tuple[NDArray[np.float32], Any]:
+        """One pass over `new_ids` behind what is in `cache`: scores of the last rows, and the cache of all.
+
+        No attention mask: nothing is padded, and Mamba takes one of the whole text for many rows.
+        """
         torch, device = self._torch, self.model.device
-        inputs: dict[str, Any] = {
-            "input_ids": torch.tensor([new_ids], device=device),
-            "attention_mask": torch.ones((1, len(ids)), dtype=torch.long, device=device),
-        }
+        inputs: dict[str, Any] = {"input_ids": torch.tensor([new_ids], device=device)}
         if self._cache_name:
             inputs |= {self._cache_name: cache, "use_cache": True}
         if self._can_skip_scores:

@@ -7,8 +7,9 @@ this engine: they take seconds, and the core does without them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,6 @@ from tokenglass.models.transformers import TransformersModel
 
 DType = Literal["f32", "bf16", "f16"]
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
-NO_CAUSAL_MODEL = ("MaskedLM", "Classification", "QuestionAnswering", "PreTraining", "MultipleChoice")
 
 
 def open_transformers(
@@ -43,10 +43,12 @@ def open_transformers(
     where: dict[str, Any] = {"pretrained_model_name_or_path": path, "local_files_only": True}
     if path.is_file():
         where |= {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
-    with plain_errors(path), quiet(transformers):
-        where |= {"trust_remote_code": check_code(transformers, path, trust_remote_code)}
-        config = transformers.AutoConfig.from_pretrained(**where)
-        check_causal(config, path)
+        if config := getattr(transformers, "GgufConfig", None):  # else newer ones unpack again for each token
+            where |= {"quantization_config": config(dequantize=True)}
+    with plain_errors(path), quiet():
+        if path.is_dir():
+            check_config(transformers, path, trust_remote_code)
+        where |= {"trust_remote_code": trust_remote_code}
         model, info = transformers.AutoModelForCausalLM.from_pretrained(
             **where,
             dtype=getattr(torch, DTYPES[dtype]) if dtype else "auto",
@@ -55,8 +57,16 @@ def open_transformers(
         )
         if missing := sorted(info["missing_keys"]):  # they would be filled with random numbers
             raise ModelFileError(path, f"tensor {missing[0]}", f"is missing, one of {len(missing)}")
-        how = f"{type(model).__name__} by Transformers {transformers.__version__} on {model.device}"
-        return TransformersModel(model, cpu=cpu, notes=[f"{how} in {str(model.dtype).removeprefix('torch.')}"])
+        made = TransformersModel(model, cpu=cpu, notes=[described(transformers, model)])
+        if not made.is_causal:  # BERT, XLNet
+            raise ModelFileError(path, "config", "scores depend on the tokens after them: no causal model")
+        return made
+
+
+def described(transformers: Any, model: Any) -> str:
+    """`LlamaForCausalLM by Transformers 5.24.0 on cpu in float32`"""
+    how = f"{type(model).__name__} by Transformers {transformers.__version__}"
+    return f"{how} on {model.device} in {str(model.dtype).removeprefix('torch.')}"
 
 
 def libraries() -> tuple[Any, Any]:
@@ -81,28 +91,20 @@ def check_device(torch: Any, device: str) -> None:
         )
 
 
-def check_code(transformers: Any, path: Path, is_trusted: bool) -> bool:
-    """Whether code of the folder may run. UsageError: it would have to, and nobody allowed it."""
-    if is_trusted or path.is_file():
-        return is_trusted
+def check_config(transformers: Any, path: Path, is_trusted: bool) -> None:
+    """UsageError: code of the folder would have to run, and nobody allowed it. ModelFileError: the model
+    answers a second text.
+    """
     config, _ = transformers.PreTrainedConfig.get_config_dict(path, local_files_only=True)
     own = (config.get("auto_map") or {}).get("AutoModelForCausalLM")
-    if own and config.get("model_type") not in transformers.CONFIG_MAPPING:
+    if own and not is_trusted and config.get("model_type") not in transformers.CONFIG_MAPPING:
         raise UsageError(
             f"{path.name} brings its own Python code ({own}), and code of a model is never run unasked: "
             "it can do whatever you can",
             remedy="Read it, and if you trust it add --trust-remote-code",
         )
-    return False
-
-
-def check_causal(config: Any, path: Path) -> None:
-    """ModelFileError: the model reads a text in both directions, or needs a second one."""
-    if getattr(config, "is_encoder_decoder", False):
-        raise ModelFileError(path, "config", f"{config.model_type} is an encoder-decoder, no causal model")
-    names = getattr(config, "architectures", None) or []
-    if names and all(name.endswith(NO_CAUSAL_MODEL) for name in names):
-        raise ModelFileError(path, "config", f"{names[0]} scores no next token and cannot generate")
+    if config.get("is_encoder_decoder"):
+        raise ModelFileError(path, "config", "this is an encoder with a decoder, no causal model")
 
 
 @contextmanager
@@ -112,21 +114,19 @@ def plain_errors(path: Path) -> Iterator[None]:
         yield
     except TokenglassError:
         raise
-    except Exception as error:  # noqa: BLE001 - others' code, which may raise anything
+    except Exception as error:  # others' code, which may raise anything
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise ModelFileError(path, "transformers", f"it cannot be loaded: {what[:400]}") from error
 
 
 @contextmanager
-def quiet(transformers: Any) -> Iterator[None]:
-    """No bars and hints of Transformers on our stderr; afterwards its settings are as they were."""
-    logging = transformers.utils.logging
-    verbosity, has_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+def quiet() -> Iterator[None]:
+    """No bars and hints of Transformers on stderr; afterwards its verbosity is as it was."""
+    logging = import_module("transformers.utils.logging")
+    verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
-    logging.disable_progress_bar()
     try:
-        yield
+        with redirect_stderr(StringIO()):
+            yield
     finally:
         logging.set_verbosity(verbosity)
-        if has_bars:
-            logging.enable_progress_bar()
