@@ -86,11 +86,7 @@ def load(
         dtype=dtype,
         trust_remote_code=trust_remote_code,
     )
-<<<<<<< HEAD
-    return LanguageModel(engine, model_name(path))
-=======
-    return LanguageModel(made, path.stem)
->>>>>>> 63e5c32 (Transformers as an engine: any causal model under our loop, with its own cache)
+    return LanguageModel(made, model_name(path))
 
 
 class LanguageModel:

@@ -14,7 +14,6 @@ from importlib import import_module
 
 from tokenglass.cli.chat_commands import run_command
 from tokenglass.cli.chat_session import Session
-from tokenglass.cli.engine_options import add_engine, engine_of
 from tokenglass.cli.errors import error_line, translated
 from tokenglass.cli.language import t
 from tokenglass.cli.model_options import ModelOptions, add_machine, add_model, find_model
@@ -42,16 +41,8 @@ def main(arguments: list[str]) -> int:
     there. In a terminal Ctrl-C only stops the answer, and the status is 0.
     """
     options = chat_parser().values(arguments)
-<<<<<<< HEAD
     path = find_model(options["model"])
     engine = ModelOptions.of(options).load(path)
-=======
-    with download_progress() as progress:
-        path = resolve(options["model"], progress=progress)
-    engine = load(
-        path, num_threads=options["threads"], context_length=options["context"], **engine_of(options)
-    )
->>>>>>> 63e5c32 (Transformers as an engine: any causal model under our loop, with its own cache)
     if engine.tokenizer.chat.source is None:
         raise ChatTemplateError(
             "This model has no chat template", remedy="Give it plain text: tokenglass run --raw"
@@ -151,26 +142,9 @@ def chat_parser() -> Parser:
     add_model(parser)
     add = parser.add_argument
     add("--system", type=utf8, metavar="TEXT", help="what the model is told before the prompt")
-<<<<<<< HEAD
     add(
         "--max-tokens", type=int, default=MAX_TOKENS, metavar="N", help="of one answer (default: %(default)s)"
     )
-=======
-    add_sampling(parser)
-    machine = parser.add_argument_group("how it runs")
-    add = machine.add_argument
-    add(
-        "--max-tokens", type=int, default=MAX_TOKENS, metavar="N", help="of one answer (default: %(default)s)"
-    )
-    add(
-        "--context",
-        type=int,
-        metavar="N",
-        help="tokens to keep room for (default: what the model was made for)",
-    )
-    add("--threads", type=int, metavar="N", help="default: the processors this process may use")
-    add_engine(machine)
->>>>>>> 63e5c32 (Transformers as an engine: any causal model under our loop, with its own cache)
     add("--json", action="store_true", help="one JSON object for each answer, on a line of its own")
     add_sampling(parser)
     add_machine(parser)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokenglass.cli.engine_options import add_engine, engine_of
 from tokenglass.cli.errors import translated
 from tokenglass.cli.language import t
 from tokenglass.cli.model_options import ModelOptions, add_machine, add_model, find_model
@@ -41,19 +40,7 @@ def add_looking(parser: Parser) -> None:
     add("--system", type=utf8, metavar="TEXT", help=t("what the model is told before the prompt"))
     add("--top", type=int, default=TOP, metavar="N", help=t("show the N best tokens (default: 10)"))
     add("--json", action="store_true", help=t("JSON for programs"))
-<<<<<<< HEAD
     add_machine(parser)
-=======
-    group = parser.add_argument_group(t("how it runs"))
-    machine = group.add_argument
-    machine("--context", type=int, metavar="N", help=t("tokens to keep room for"))
-    machine("--threads", type=int, metavar="N", help=t("default: the processors this process may use"))
-    machine("--activations", choices=("int8", "f32"), default="int8",
-        help=t("int8: fast (default); f32: exact"))  # fmt: skip
-    machine("--kv", choices=("f16", "f32", "q8"), default="f16",
-        help=t("type of the cached keys and values (default: f16)"))  # fmt: skip
-    add_engine(group)
->>>>>>> 63e5c32 (Transformers as an engine: any causal model under our loop, with its own cache)
 
 
 def opened(values: dict[str, Any], text: str) -> Opened:
@@ -61,21 +48,8 @@ def opened(values: dict[str, Any], text: str) -> Opened:
     check_integer("top", values["top"], 1, 1 << 20)
     if values["raw"] and values["system"] is not None:
         raise ParameterError("--system", "is for chat, and --raw continues the text as it is")
-<<<<<<< HEAD
     path = find_model(values["model"])
     engine = ModelOptions.of(values).load(path)
-=======
-    with download_progress() as progress:
-        path = resolve(values["model"], progress=progress)
-    engine = load(
-        path,
-        num_threads=values["threads"],
-        activations=values["activations"],
-        kv=values["kv"],
-        context_length=values["context"],
-        **engine_of(values),
-    )
->>>>>>> 63e5c32 (Transformers as an engine: any causal model under our loop, with its own cache)
     chat = is_chat(engine.tokenizer, raw=values["raw"], system=values["system"])
     if chat:
         say(t("chat, by the model's own template (--raw: the text as it is)"))

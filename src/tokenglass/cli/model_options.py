@@ -10,7 +10,16 @@ from typing import Any, Self
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.progress import download_progress
 from tokenglass.engine import Engine, load
-from tokenglass.engine.load import MAX_ROWS, Activations, KVType, WeightForm
+from tokenglass.engine.load import (
+    DTYPES,
+    ENGINES,
+    MAX_ROWS,
+    Activations,
+    DType,
+    EngineName,
+    KVType,
+    WeightForm,
+)
 from tokenglass.formats.view import WEIGHT_FORMS
 from tokenglass.hub import DEFAULT_MODEL, resolve
 
@@ -25,6 +34,10 @@ class ModelOptions:
     activations: Activations
     kv: KVType
     weights: WeightForm | None
+    engine: EngineName
+    device: str
+    dtype: DType | None
+    trust_remote_code: bool
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Self:
@@ -41,6 +54,10 @@ class ModelOptions:
             context_length=self.context,
             weights=self.weights,
             max_rows=max_rows,
+            engine=self.engine,
+            device=self.device,
+            dtype=self.dtype,
+            trust_remote_code=self.trust_remote_code,
         )
 
 
@@ -79,4 +96,21 @@ def add_machine(parser: Parser) -> argparse._ArgumentGroup:
         help="type of the cached keys and values (default: f16)",
     )
     add("--weights", choices=WEIGHT_FORMS, help="load the matrices in this form (default: as they are)")
+    add(
+        "--engine",
+        choices=ENGINES,
+        default="tokenglass",
+        help="who computes: tokenglass (default), or transformers for any causal model and for a GPU",
+    )
+    add("--device", default="cpu", help="of transformers: cpu (default), cuda, cuda:1, mps")
+    add(
+        "--dtype",
+        choices=DTYPES,
+        help="of transformers: type of weights and arithmetic (default: as in the files)",
+    )
+    add(
+        "--trust-remote-code",
+        action="store_true",
+        help="of transformers: let Python files of the model run. They can do whatever you can",
+    )
     return group

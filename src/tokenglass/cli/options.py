@@ -7,11 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-<<<<<<< HEAD
 from tokenglass.cli.model_options import ModelOptions, add_machine, add_model
-=======
-from tokenglass.cli.engine_options import add_engine
->>>>>>> 63e5c32 (Transformers as an engine: any causal model under our loop, with its own cache)
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.sampling_options import add_sampling, sampling_of
 from tokenglass.errors import ParameterError
@@ -40,18 +36,6 @@ class RunOptions(ModelOptions):
     min_tokens: int
     stop: tuple[str, ...]
     ignore_eos: bool
-<<<<<<< HEAD
-=======
-    context: int | None
-    threads: int | None
-    activations: Literal["int8", "f32"]
-    kv: Literal["f16", "f32", "q8"]
-    weights: WeightForm | None
-    engine: Literal["tokenglass", "transformers"]
-    device: str
-    dtype: Literal["f32", "bf16", "f16"] | None
-    trust_remote_code: bool
->>>>>>> 63e5c32 (Transformers as an engine: any causal model under our loop, with its own cache)
     use_cache: bool
     trace: bool
     trace_file: Path | None
@@ -135,7 +119,6 @@ def run_parser() -> Parser:
         dest="use_cache",
         help="the naive loop: every step computes the whole text again; same answer, much slower",
     )
-    add_engine(machine)
     add("--json", action="store_true", help="one JSON object at the end, with all settings and timings")
     add("-v", "--verbose", action="store_true", help="also say when the run could not be noted")
     add("--with-prompts", action="store_true", help="keep the prompt in the local notes (tokenglass notes)")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 
-from tokenglass.cli.engine_options import engine_of
 from tokenglass.cli.errors import translated
 from tokenglass.cli.journal import note_run
 from tokenglass.cli.language import t
@@ -32,22 +31,8 @@ def main(arguments: list[str]) -> int:
     """Streams the answer to stdout and ends with one line on stderr; Ctrl-C ends it early with status 130."""
     options = RunOptions.read(arguments)
     text = read_prompt(options.prompt, "run")
-<<<<<<< HEAD
     path = find_model(options.model)
     engine = options.load(path)
-=======
-    with download_progress() as progress:
-        path = resolve(options.model, progress=progress)
-    engine = load(
-        path,
-        num_threads=options.threads,
-        activations=options.activations,
-        kv=options.kv,
-        weights=options.weights,
-        context_length=options.context,
-        **engine_of(vars(options)),
-    )
->>>>>>> 63e5c32 (Transformers as an engine: any causal model under our loop, with its own cache)
     request = ask(engine, options, text)
     if options.answers > 1:
         return run_side_by_side(engine, options, request, path, text)

@@ -18,6 +18,7 @@ from tokenglass.formats.view import WEIGHT_FORMS, ModelView
 from tokenglass.formats.view import WeightForm as WeightForm
 from tokenglass.models.config import DecoderConfig, read_config
 from tokenglass.models.registry import architecture_of
+from tokenglass.models.transformers_files import DTYPES as DTYPES
 from tokenglass.models.transformers_files import DType as DType
 from tokenglass.models.weights import Space, Weights
 from tokenglass.processors import memory_bytes, read_processors
@@ -25,6 +26,7 @@ from tokenglass.sampling.params import check_integer
 from tokenglass.tokens import Tokenizer
 
 EngineName = Literal["tokenglass", "transformers"]
+ENGINES: tuple[EngineName, ...] = ("tokenglass", "transformers")
 Activations = Literal["int8", "f32"]
 KVType = Literal["f16", "f32", "q8"]
 MAX_RUNNING = 32  # sequences that run at once
@@ -49,18 +51,13 @@ def load(
 
     activations: `int8` (fast) or `f32` (exact: agrees with a float32 engine on the file's dequantised
     weights); kv: type of the cached keys and values; context_length: positions to keep room for, at most the
-<<<<<<< HEAD
     model's own, None: `DecoderConfig.usual_context`; weights: `f32`, `bf16`, `q8` or `q4` makes the matrices
     so when they are loaded, None leaves them as they are. ModelFileError, ParameterError.
-=======
-    model's own; weights: `f32`, `bf16`, `q8` or `q4` makes the matrices so when they are loaded, None leaves
-    them as they are. ModelFileError, ParameterError.
 
     engine `transformers` (extra [transformers]) takes any causal model, on `device`: cpu, cuda, cuda:1, mps;
     dtype: f32, bf16, f16 or None, as the files have them; trust_remote_code: Python files of the model may
     run. activations, kv, weights and max_rows are settings of our own kernels, the others of this engine.
     MissingExtraError, UsageError: the model wants to run code of its own.
->>>>>>> 63e5c32 (Transformers as an engine: any causal model under our loop, with its own cache)
     """
     check_engine(engine, activations, kv, weights, device, dtype, trust_remote_code)
     if activations not in ("int8", "f32"):
@@ -121,7 +118,7 @@ def check_engine(
     """ParameterError: there is no such engine, or a setting belongs to the other one."""
     ours = {"activations": activations != "int8", "kv": kv != "f16", "weights": weights is not None}
     theirs = {"device": device != "cpu", "dtype": dtype is not None, "trust_remote_code": trust}
-    if engine not in ("tokenglass", "transformers"):
+    if engine not in ENGINES:
         raise ParameterError("engine", f"must be tokenglass or transformers, not {engine!r}")
     for name, is_set in (ours if engine == "transformers" else theirs).items():
         if is_set and engine == "transformers":
