@@ -162,3 +162,10 @@ def test_cache_is_many_times_faster_on_a_real_model(tokenglass_: Command, real_m
     )
     assert outcome.json["same_ids"] is True
     assert outcome.json["by_length"][-1]["ratio"] > 3
+
+
+def test_the_cache_of_transformers_is_not_ours_to_explain(
+    tokenglass_: Command, tiny_model_path: Path
+) -> None:
+    outcome = tokenglass_("explain-cache", "-m", tiny_model_path, "--engine", "transformers", "the")
+    assert outcome.error == "--engine must be tokenglass here: it is our own cache that is explained"

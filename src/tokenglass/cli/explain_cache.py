@@ -44,6 +44,8 @@ def main(arguments: list[str]) -> int:
     options = explain_parser().values(arguments)
     num_tokens = options["max_tokens"]
     check_integer("max_tokens", num_tokens, 1, 1 << 16)
+    if options["engine"] != "tokenglass":
+        raise ParameterError("--engine", "must be tokenglass here: it is our own cache that is explained")
     if options["svg"] is not None:
         with writing(options["svg"]):
             options["svg"].open("a").close()  # refused now, not after the measuring; what is in it stays

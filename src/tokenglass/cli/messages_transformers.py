@@ -13,6 +13,7 @@ ZH = {
     "is a setting of the engine tokenglass": "是引擎 tokenglass 的设置",
     "is a setting of the engine transformers": "是引擎 transformers 的设置",
     "Leave it out": "请去掉",
+    "must be tokenglass here: it is our own cache that is explained": "在这里要是 tokenglass：解释的是我们自己的缓存",
     "Add --engine transformers": "请加上 --engine transformers",
     "{device} is not there: torch {version} sees {there}": "没有 {device}：torch {version} 看到的有 {there}",
     "A GPU needs the build of torch that is made for it: https://pytorch.org/get-started": "GPU 需要为它编译的 torch：https://pytorch.org/get-started",
