@@ -160,6 +160,10 @@ def _checked_role(message: object, index: int, control: ControlTexts) -> str:
         raise ParameterError(where, f"must be an object with a role, not {type(message).__name__}")
     role = message.get("role")
     if not isinstance(role, str) or not re.fullmatch(r"[a-z_]{1,32}", role):
+        raise ParameterError(
+            f"{where}.role", "must be 1 to 32 of the characters a-z and _, such as user or assistant"
+        )
+    if role not in KNOWN_ROLES and control.overlap(role):
         known = ", ".join(sorted(KNOWN_ROLES))
         raise ParameterError(f"{where}.role", f"{role!r} is part of a control token; use one of {known}")
     return role
