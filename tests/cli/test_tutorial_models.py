@@ -178,6 +178,17 @@ def test_what_wordpiece_loses_is_said(run: Command, tokenglass_: Command) -> Non
     assert '模型读到的是 "[UNK]今天"' in chinese.err
 
 
+def test_one_gguf_file_of_it_gives_the_same_answer(run: Command, tokenglass_: Command, home: Path) -> None:
+    prompt = (f"Hello{PROMPT}", "--max-tokens", 8, "--json")
+    expected = run(*prompt).json
+    folder, gguf = home / "models" / "gpt2-chinese-cluecorpussmall", home / "chinese.gguf"
+    assert tokenglass_("convert", folder, gguf).status == 0
+    answer = tokenglass_("run", "-m", gguf, *prompt, *EXACT).json
+    assert (answer["token_ids"], answer["text"]) == (expected["token_ids"], expected["text"])
+    assert tokenglass_("convert", folder, home / "q8.gguf", "--weights", "q8").status == 0
+    assert tokenglass_("run", "-m", home / "q8.gguf", *prompt).status == 0
+
+
 def test_the_encoder_is_a_tokenizer_only(tokenglass_: Command) -> None:
     refused = tokenglass_("run", "-m", "bert-base-chinese", PROMPT)
     assert "is an encoder: it scores no next token and cannot generate" in refused.error

@@ -92,3 +92,33 @@ def test_what_gguf_has_no_words_for_is_refused(tmp_path: Path, change: dict[str,
     (tmp_path / "tokenizer.json").write_text(json.dumps({**SPM, **change}))
     with pytest.raises(ModelFileError, match=problem):
         gguf_keys(tmp_path, vocab_size=8)
+
+
+@pytest.mark.parametrize("lower_case", [True, False])
+def test_a_vocab_txt_keeps_its_words_and_its_rule_about_capitals(tmp_path: Path, lower_case: bool) -> None:
+    """Without the key a vocabulary without capitals would be read as one that lowers them."""
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "今", "##今", "run", "##ning", "##", "▁", "[", "]"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": lower_case}))
+    original = Tokenizer.from_path(tmp_path)
+    tokenizer = tokenizer_of(tmp_path)
+    assert gguf_keys(tmp_path, vocab_size=13)["tokenizer.ggml.normalizer.lowercase"] is lower_case
+    for text in ("今今running", "RUN Running", "[SEP] run [ ]", "xyz ▁"):
+        for control in (False, True):
+            ids = original.encode(text, control=control)
+            assert tokenizer.encode(text, control=control) == ids
+            assert tokenizer.decode(ids) == original.decode(ids)
+    assert original.encode("RUN") == ([7] if lower_case else [1])
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [({"strip_accents": True}, []), ({"tokenize_chinese_chars": False}, []), ({}, ["##[x]"])],
+)
+def test_a_vocab_txt_that_gguf_cannot_say_is_refused(
+    tmp_path: Path, config: dict[str, Any], words: list[str]
+) -> None:
+    (tmp_path / "vocab.txt").write_text("\n".join(["[UNK]", "a", *words]), encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False, **config}))
+    with pytest.raises(ModelFileError, match="has no name in GGUF"):
+        gguf_keys(tmp_path, vocab_size=8)

@@ -139,6 +139,7 @@ ZH = {
     "load the matrices in this form (default: as they are)": "装载时把矩阵换成这种形式（默认：保持原样）",
     "must be one of {names}, not {value}": "要是其中之一：{names}，不能是 {value}",
     "{n} tensors of type {type} are loaded as {form}": "{n} 个 {type} 张量按 {form} 装载",
+    "only a tokenizer.json can be written as GGUF": "只有 tokenizer.json 能写进 GGUF",
     "has no name in GGUF": "在 GGUF 里没有名字",
     "an id is no whole number": "有个 id 不是整数",
     "must be pairs of texts": "要是成对的文字",

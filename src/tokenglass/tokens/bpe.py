@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import StringArray
 from tokenglass.tokens.pretokenizers import DIGITS, GPT2_WORDS, PreTokenizer
-from tokenglass.tokens.vocabulary import SPACE_MARK, Encoder, TokenKind, Vocabulary
+from tokenglass.tokens.vocabulary import Encoder, TokenKind, Vocabulary
+from tokenglass.tokens.word_marks import SPACE_MARK
 
 if TYPE_CHECKING:
     import tokenizers

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from tokenglass.errors import ModelFileError
-from tokenglass.tokens.vocabulary import SPACE_MARK
+from tokenglass.tokens.word_marks import SPACE_MARK
 
 Normaliser = Callable[[str], str]
 

@@ -63,6 +63,16 @@ def read_tokenizer(path: Path, encoding: str | None = None) -> Parts:
     return Parts(vocabulary, partial(encoder_of, file, spec, vocabulary.control), settings.chat_template)
 
 
+def read_spec(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The file of a folder's tokenizer, and the tokenizer.json it is or stands for. ModelFileError: a
+    SentencePiece model, which is none; or as in `read_tokenizer`.
+    """
+    file = _found(folder)
+    if _is_sentencepiece(file):
+        raise ModelFileError(file, "tokenizer", "only a tokenizer.json can be written as GGUF")
+    return file, _spec(file, read_settings(folder), None)
+
+
 def _is_sentencepiece(path: Path) -> bool:
     """By its name, but some `tokenizer.model` are rank files."""
     with path.open("rb") as file:

@@ -23,12 +23,15 @@ from tokenglass.tokens.unigram import build_unigram
 from tokenglass.tokens.vocabulary import Encoder, Style, Vocabulary
 from tokenglass.tokens.wordpiece import is_cased, wordpiece_spec
 
+LOWER_CASE = "tokenizer.ggml.normalizer.lowercase"
+
 
 def build_encoder(gguf: ModelSource, vocabulary: Vocabulary) -> Callable[[], Encoder]:
     """What makes the encoder when it is first needed. ModelFileError: a key is missing or wrong."""
     path = gguf.path
     if vocabulary.style is Style.WORDPIECE:
-        return lambda: _wordpiece(path, vocabulary)
+        lower_case = gguf.get(LOWER_CASE, bool, None)
+        return lambda: _wordpiece(path, vocabulary, lower_case)
     if vocabulary.style is Style.SENTENCEPIECE:
         scores = gguf.get("tokenizer.ggml.scores", np.float32)
         if gguf.get("tokenizer.ggml.model", str) == "t5":
@@ -63,9 +66,9 @@ def pre_tokenizer_of(gguf: ModelSource) -> PreTokenizer:
     return pre_tokenizer
 
 
-def _wordpiece(path: Path, vocabulary: Vocabulary) -> Encoder:
-    """The file does not say whether capitals count; its words do."""
+def _wordpiece(path: Path, vocabulary: Vocabulary, lower_case: bool | None) -> Encoder:
+    """Where the file does not say whether capitals count, as those of before 2026, its words do."""
     tokens = [raw.decode() for raw in vocabulary.tokens]
-    spec = wordpiece_spec(tokens, lower_case=not is_cased(tokens))
+    spec = wordpiece_spec(tokens, lower_case=not is_cased(tokens) if lower_case is None else lower_case)
     check_spec(path, spec)
     return encoder_of(path, spec, vocabulary.control)

@@ -15,11 +15,13 @@ import numpy as np
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import StringArray
-from tokenglass.formats.json_file import read_json
 from tokenglass.formats.tensor_file import Value
-from tokenglass.tokens.files import read_tokenizer
+from tokenglass.tokens.files import read_spec, read_tokenizer
+from tokenglass.tokens.gguf import LOWER_CASE
 from tokenglass.tokens.pretokenizers import DIGITS, GPT2_WORDS, PRE_TOKENIZERS
-from tokenglass.tokens.vocabulary import Style, Vocabulary
+from tokenglass.tokens.vocabulary import Style, TokenKind, Vocabulary
+from tokenglass.tokens.word_marks import as_in_gguf, as_in_vocab_txt
+from tokenglass.tokens.wordpiece import wordpiece_spec
 
 _MORE_ENDS = ("eot", "eom")
 
@@ -31,19 +33,22 @@ def gguf_keys(folder: Path, *, vocab_size: int) -> dict[str, Value]:
     """
     parts = read_tokenizer(folder)
     vocabulary = parts.vocabulary.padded(vocab_size)
-    path = folder / "tokenizer.json"
-    spec = read_json(path)
+    path, spec = read_spec(folder)
     model = spec["model"]
-    if model.get("type", "BPE") != "BPE":
-        raise ModelFileError(path, "model.type", f"{model.get('type')!r} is not supported yet")
-    is_byte_level = vocabulary.style is Style.BYTE_LEVEL
-    keys = _byte_level(path, spec, model) if is_byte_level else _sentencepiece(path, spec, model, vocabulary)
-    keys |= {
+    keys: dict[str, Value] = {
         "tokenizer.ggml.tokens": vocabulary.tokens,
         "tokenizer.ggml.token_type": vocabulary.kinds.astype(np.int32),
         "tokenizer.ggml.add_bos_token": vocabulary.add_bos,
         **_ids(vocabulary),
     }
+    if model.get("type", "BPE") == "WordPiece":
+        keys |= _wordpiece(path, spec, vocabulary)
+    elif model.get("type", "BPE") != "BPE":
+        raise ModelFileError(path, "model.type", f"{model.get('type')!r} is not supported yet")
+    elif vocabulary.style is Style.BYTE_LEVEL:
+        keys |= _byte_level(path, spec, model)
+    else:
+        keys |= _sentencepiece(path, spec, model, vocabulary)
     return keys | ({"tokenizer.chat_template": parts.chat_template} if parts.chat_template else {})
 
 
@@ -90,6 +95,28 @@ def _sentencepiece(
         "tokenizer.ggml.pre": "default",
         "tokenizer.ggml.scores": scores,
         "tokenizer.ggml.add_space_prefix": prepends,
+    }
+
+
+def _wordpiece(path: Path, spec: Mapping[str, Any], vocabulary: Vocabulary) -> dict[str, Value]:
+    """Words get the mark of their beginning, which their rests lose: "run", "##ning" are "▁run", "ning"."""
+    tokens = [as_in_gguf(raw) for raw in vocabulary.tokens]
+    normalizer = spec.get("normalizer")
+    rules = normalizer if isinstance(normalizer, dict) else {}
+    lower_case = rules.get("lowercase") is True
+    known = wordpiece_spec((), lower_case=lower_case, strip_accents=rules.get("strip_accents"), special=())
+    parts = [{**part, "model": {**part["model"], "vocab": {}}} for part in (dict(spec), known)]
+    ours, theirs = ([part.get(name) for name in ("normalizer", "pre_tokenizer", "model")] for part in parts)
+    if ours != theirs or rules.get("strip_accents") not in (None, lower_case):
+        raise ModelFileError(path, "pre_tokenizer", "has no name in GGUF")
+    if [as_in_vocab_txt(raw) for raw in tokens] != list(vocabulary.tokens):
+        raise ModelFileError(path, "model.vocab", "has no name in GGUF")
+    kinds = np.where(vocabulary.kinds == TokenKind.UNKNOWN, TokenKind.CONTROL, vocabulary.kinds)
+    return {
+        "tokenizer.ggml.model": "bert",
+        "tokenizer.ggml.tokens": StringArray.of(tokens),
+        "tokenizer.ggml.token_type": kinds.astype(np.int32),
+        LOWER_CASE: lower_case,
     }
 
 

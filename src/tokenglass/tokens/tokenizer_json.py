@@ -25,13 +25,13 @@ from tokenglass.formats import StringArray
 from tokenglass.tokens.ends import ends_of
 from tokenglass.tokens.settings import Settings
 from tokenglass.tokens.vocabulary import (
-    SPACE_MARK,
     Encoder,
     Style,
     TokenKind,
     Vocabulary,
     is_marker,
 )
+from tokenglass.tokens.word_marks import SPACE_MARK
 
 MOST_HOLES = 1 << 20  # ids without a token: more are a mistake in the file
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")

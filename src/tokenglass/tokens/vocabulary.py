@@ -22,9 +22,7 @@ from tokenglass.errors import ModelFileError, ParameterError
 from tokenglass.formats import ModelSource, StringArray
 from tokenglass.tokens.ends import END_NAMES, ends_of
 from tokenglass.tokens.pretokenizers import PRE_TOKENIZERS
-
-SPACE_MARK = "▁"  # SentencePiece's stand-in for a space
-CONTINUES = "##"  # WordPiece's mark of a token that continues a word
+from tokenglass.tokens.word_marks import CONTINUES, SPACE_MARK, as_in_vocab_txt
 
 Encoder = Callable[[str, bool], list[int]]  # ids of a text, and whether it stands at the very beginning
 
@@ -94,7 +92,7 @@ class Vocabulary:
         tokens = gguf.get("tokenizer.ggml.tokens", StringArray)
         _check_texts(gguf.path, tokens)
         if style is Style.WORDPIECE:
-            tokens = StringArray.of([_as_in_vocab_txt(raw) for raw in tokens])
+            tokens = StringArray.of([as_in_vocab_txt(raw) for raw in tokens])
         ids = {name: _token_id(gguf, name, len(tokens)) for name in _ID_NAMES}
         ends = {name: gguf.get(f"tokenizer.ggml.{name}_token_id", int, None) for name in _END_NAMES}
         ids |= {name: i if i is not None and 0 <= i < len(tokens) else None for name, i in ends.items()}
@@ -238,13 +236,6 @@ def _check_texts(path: Path, tokens: StringArray) -> None:
             raw.decode()
         except UnicodeDecodeError:
             raise _broken(path, "tokens", f"token {token_id} is not valid UTF-8: {raw[:32]!r}") from None
-
-
-def _as_in_vocab_txt(raw: bytes) -> bytes:
-    """A GGUF marks the words' beginnings, vocab.txt their rests: "▁run", "ning" are "run", "##ning"."""
-    mark = SPACE_MARK.encode()
-    is_special = raw.startswith(b"[") and raw.endswith(b"]")
-    return raw if is_special else raw.removeprefix(mark) if raw.startswith(mark) else CONTINUES.encode() + raw
 
 
 def _token_id(gguf: ModelSource, name: str, num_tokens: int) -> int | None:

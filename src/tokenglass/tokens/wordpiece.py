@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tokenglass.tokens.vocabulary import CONTINUES
+from tokenglass.tokens.word_marks import CONTINUES
 
 MAX_WORD_CHARS = 100  # a longer word is [UNK]; 200 in BERT's first code, 100 in every Hugging Face model
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
