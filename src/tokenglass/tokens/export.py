@@ -16,10 +16,11 @@ import numpy as np
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource, StringArray
 from tokenglass.tokens.bpe import build_byte_level, build_sentencepiece
-from tokenglass.tokens.gguf import pre_tokenizer_of
+from tokenglass.tokens.gguf import lowers_case, pre_tokenizer_of
 from tokenglass.tokens.tokenizer_json import Spec
-from tokenglass.tokens.vocabulary import SPACE_MARK, Style, TokenKind, Vocabulary
-from tokenglass.tokens.wordpiece import is_cased, wordpiece_spec
+from tokenglass.tokens.vocabulary import Style, TokenKind, Vocabulary
+from tokenglass.tokens.word_marks import SPACE_MARK
+from tokenglass.tokens.wordpiece import wordpiece_spec
 
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 
@@ -55,7 +56,7 @@ def _spec(model: ModelSource, vocabulary: Vocabulary) -> Spec:
         raise ModelFileError(model.path, "tokenizer.ggml.model", problem)
     if vocabulary.style is Style.WORDPIECE:
         tokens = [raw.decode() for raw in vocabulary.tokens]
-        return {"version": "1.0", **wordpiece_spec(tokens, lower_case=not is_cased(tokens))}
+        return {"version": "1.0", **wordpiece_spec(tokens, lower_case=lowers_case(model, vocabulary))}
     if vocabulary.style is Style.BYTE_LEVEL:
         merges = model.get("tokenizer.ggml.merges", StringArray)
         built = build_byte_level(model.path, vocabulary, merges, pre_tokenizer_of(model))

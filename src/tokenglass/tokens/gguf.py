@@ -30,7 +30,7 @@ def build_encoder(gguf: ModelSource, vocabulary: Vocabulary) -> Callable[[], Enc
     """What makes the encoder when it is first needed. ModelFileError: a key is missing or wrong."""
     path = gguf.path
     if vocabulary.style is Style.WORDPIECE:
-        lower_case = gguf.get(LOWER_CASE, bool, None)
+        lower_case = lowers_case(gguf, vocabulary)
         return lambda: _wordpiece(path, vocabulary, lower_case)
     if vocabulary.style is Style.SENTENCEPIECE:
         scores = gguf.get("tokenizer.ggml.scores", np.float32)
@@ -66,9 +66,13 @@ def pre_tokenizer_of(gguf: ModelSource) -> PreTokenizer:
     return pre_tokenizer
 
 
-def _wordpiece(path: Path, vocabulary: Vocabulary, lower_case: bool | None) -> Encoder:
-    """Where the file does not say whether capitals count, as those of before 2026, its words do."""
-    tokens = [raw.decode() for raw in vocabulary.tokens]
-    spec = wordpiece_spec(tokens, lower_case=not is_cased(tokens) if lower_case is None else lower_case)
+def lowers_case(gguf: ModelSource, vocabulary: Vocabulary) -> bool:
+    """Whether WordPiece makes capitals small. Files of before 2026 do not say it; there its words do."""
+    said = gguf.get(LOWER_CASE, bool, None)
+    return not is_cased([raw.decode() for raw in vocabulary.tokens]) if said is None else said
+
+
+def _wordpiece(path: Path, vocabulary: Vocabulary, lower_case: bool) -> Encoder:
+    spec = wordpiece_spec([raw.decode() for raw in vocabulary.tokens], lower_case=lower_case)
     check_spec(path, spec)
     return encoder_of(path, spec, vocabulary.control)
