@@ -132,7 +132,7 @@ def test_many_damaged_models(sound: dict[str, tuple[bytes, int]], tmp_path: Path
     fuzz(sound, tmp_path / "m.gguf", 2000)
 
 
-@pytest.mark.parametrize("num_examples", [200, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_examples", [100, pytest.param(2000, marks=pytest.mark.slow)])
 def test_damaged_folders_are_refused_or_run(tmp_path: Path, num_examples: int) -> None:
     """One file of a folder is cut, or has other numbers, or other signs of JSON."""
     files = {path.name: path.read_bytes() for path in write_tiny_folder(tmp_path, TinyLlama()).iterdir()}
@@ -201,7 +201,7 @@ class Keys(ModelSource):
 @given(
     st.sampled_from(KINDS), st.dictionaries(st.sampled_from([*CONFIG, "rope_parameters"]), ODD, max_size=3)
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_any_settings_are_refused_or_read(kind: str, changes: dict[str, Any]) -> None:
     """From config.json to the checked shape of a model."""
     try:

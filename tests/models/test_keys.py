@@ -62,7 +62,7 @@ def known_keys() -> list[str]:
 
 def outcome(path: Path) -> tuple[str, Any]:
     try:
-        model = bind(path)
+        model = bind(path, num_threads=1, num_pages=4, max_rows=64)
     except ModelFileError as error:
         return "refused", error.field
     return "runs", all_logits(model, IDS).tobytes()
