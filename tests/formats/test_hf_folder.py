@@ -151,6 +151,39 @@ def test_gemmas_norms_get_their_one(tmp_path: Path) -> None:
         assert model.tensors["output_norm.weight"].type is BlockType.F32
 
 
+# settings beside the usual ones as published models have them, and keys that must come of them
+PUBLISHED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"model_type": "qwen2", "use_mrope": False, "sliding_window": 32768, "use_sliding_window": False,
+      "max_window_layers": 28}, {"qwen2.attention.sliding_window": None}),
+    ({"model_type": "qwen3", "head_dim": 128, "attention_bias": False, "rope_scaling": None,
+      "sliding_window": None, "use_sliding_window": False}, {"qwen3.attention.key_length": 128}),
+    ({"model_type": "smollm3", "num_hidden_layers": 4, "no_rope_layers": [1, 1, 1, 0],
+      "layer_types": ["full_attention"] * 4, "pretraining_tp": 2, "use_sliding_window": False},
+     {"smollm3.rope.pattern": None}),
+    ({"is_llama_config": True, "rope_interleaved": False, "transformers.js_config": {}}, {}),
+    ({"model_type": "mistral", "sliding_window": None}, {"llama.attention.sliding_window": None}),
+    ({"model_type": "mistral"}, {"llama.attention.sliding_window": 4096}),
+    ({"model_type": "gemma3_text", "hidden_activation": "gelu_pytorch_tanh", "cache_implementation": "hybrid",
+      "attn_logit_softcapping": None, "final_logit_softcapping": None, "rope_local_base_freq": 10000,
+      "sliding_window": 512, "sliding_window_pattern": 6, "query_pre_attn_scalar": 256, "head_dim": 256},
+     {"gemma3.attention.sliding_window": 512, "gemma3.rope.freq_base_swa": 10000.0,
+      "gemma3.attention.scale": None, "gemma3.attention.sliding_window_pattern": None}),
+    ({"model_type": "phi3", "auto_map": {}, "full_attn_mod": 1, "interpolate_factor": 1, "hidden_size": 64,
+      "lm_head_bias": False, "partial_rotary_factor": 0.75, "original_max_position_embeddings": 32,
+      "sliding_window": 262144,
+      "rope_scaling": {"type": "longrope", "short_factor": [1.0] * 12, "long_factor": [1.5] * 12}},
+     {"phi3.rope.dimension_count": 24, "phi3.rope.scaling.original_context_length": 32}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "expected"), PUBLISHED, ids=str)
+def test_settings_of_published_models_are_read(settings: dict[str, Any], expected: dict[str, Any]) -> None:
+    layers = settings.get("num_hidden_layers", 6)
+    config = {**LLAMA, "num_hidden_layers": layers, **settings}
+    keys = metadata_of(config, Path("config.json"), "tiny")
+    assert {key: keys.get(key) for key in expected} == expected
+
+
 NORM = {"model.norm.weight": counted(8)}
 
 
