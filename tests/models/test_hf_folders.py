@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,17 @@ LLAMA3 = {
 def test_llamas_of_other_shapes(tmp_path: Path, settings: dict[str, Any]) -> None:
     model = tiny_model("llama", **settings)
     assert_close(ours(save_model(model, tmp_path)), truth(model))
+
+
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_the_tensors_decide_whether_the_head_is_the_embedding(tmp_path: Path, is_tied: bool) -> None:
+    """C01: not the flag, which may be wrong."""
+    model = tiny_model("llama", tie_word_embeddings=is_tied)
+    path = save_model(model, tmp_path) / "config.json"
+    config = json.loads(path.read_text())
+    assert config["tie_word_embeddings"] is is_tied
+    path.write_text(json.dumps({**config, "tie_word_embeddings": not is_tied}))
+    assert_close(ours(tmp_path), truth(model))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
