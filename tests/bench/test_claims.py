@@ -20,7 +20,9 @@ def claims() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules["claims"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "bench")  # where a script finds its neighbours
+        spec.loader.exec_module(module)
     return module
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.cli.conftest import Command, child, finish
 from tests.support.tiny_llama import write_tiny_llama
-from tokenglass.cli import models
+from tokenglass.cli import models_show
 from tokenglass.cli.models import ACTIONS
 from tokenglass.formats import GGUFFile
 from tokenglass.hub.catalogue import CATALOGUE
@@ -338,7 +338,7 @@ def test_every_fact_of_show_has_its_chinese() -> None:
     from tokenglass.cli.errors import translated
     from tokenglass.cli.language import catalogue, set_language
 
-    facts = models.known_facts("bert-base-chinese") | {
+    facts = models_show.known_facts("bert-base-chinese") | {
         "name_in_file": 1,
         "context_length": 1,
         "chat_template": 1,

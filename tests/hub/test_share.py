@@ -20,7 +20,8 @@ from tests.hub.fake_hub import CONTENT, ENTRY, SHA256
 from tokenglass.errors import DownloadError
 from tokenglass.hub import pull
 from tokenglass.hub.catalogue import Entry, ModelFile
-from tokenglass.hub.share import MAX_CONNECTIONS, Share, byte_range, shared_files
+from tokenglass.hub.share import MAX_CONNECTIONS, Share, byte_range
+from tokenglass.hub.shared_files import shared_files
 
 FOLDER = Entry(
     name="in-files",

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.tokens.vocabularies import byte_level_metadata, open_gguf, sentencepiece_metadata
 from tokenglass.tokens import TextStream, Vocabulary
+from tokenglass.tokens.gguf_vocabulary import vocabulary_of
 from tokenglass.tokens.stream import decode
 
 EMOJI = "😊".encode()
@@ -15,12 +16,12 @@ EMOJI = "😊".encode()
 
 @pytest.fixture(scope="module")
 def byte_level(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
-    return Vocabulary.from_gguf(open_gguf(tmp_path_factory.mktemp("v"), byte_level_metadata()))
+    return vocabulary_of(open_gguf(tmp_path_factory.mktemp("v"), byte_level_metadata()))
 
 
 @pytest.fixture(scope="module")
 def sentencepiece(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
-    return Vocabulary.from_gguf(open_gguf(tmp_path_factory.mktemp("v"), sentencepiece_metadata()))
+    return vocabulary_of(open_gguf(tmp_path_factory.mktemp("v"), sentencepiece_metadata()))
 
 
 def ids_of(vocabulary: Vocabulary, *texts: str) -> list[int]:

@@ -11,14 +11,15 @@ from tests.tokens.vocabularies import byte_level_metadata, open_gguf, sentencepi
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import GGUFFile
 from tokenglass.tokens import TokenKind, Vocabulary
+from tokenglass.tokens.gguf_vocabulary import vocabulary_of
 
 
 def byte_level(folder: Path, **changes: Any) -> Vocabulary:
-    return Vocabulary.from_gguf(open_gguf(folder, byte_level_metadata(), **changes))
+    return vocabulary_of(open_gguf(folder, byte_level_metadata(), **changes))
 
 
 def sentencepiece(folder: Path, **changes: Any) -> Vocabulary:
-    return Vocabulary.from_gguf(open_gguf(folder, sentencepiece_metadata(), **changes))
+    return vocabulary_of(open_gguf(folder, sentencepiece_metadata(), **changes))
 
 
 def id_of(vocabulary: Vocabulary, text: str) -> int:
@@ -34,7 +35,7 @@ def test_byte_level_letters_are_undone(tmp_path: Path) -> None:
 
 def test_a_byte_level_token_outside_the_alphabet_is_plain_text(tmp_path: Path) -> None:
     metadata = byte_level_metadata(control=("<｜end▁of▁sentence｜>",), user_defined=("é ", "<think>"))
-    vocabulary = Vocabulary.from_gguf(open_gguf(tmp_path, metadata))
+    vocabulary = vocabulary_of(open_gguf(tmp_path, metadata))
     last = vocabulary.num_tokens - 1
     assert vocabulary.token_bytes(last - 2).decode() == "<｜end▁of▁sentence｜>"
     assert vocabulary.token_bytes(last - 1).decode() == "é "
@@ -67,7 +68,7 @@ def test_llama3_vocabularies_begin_with_bos_unless_the_file_says_otherwise(tmp_p
 
 def test_a_turn_marker_typed_as_user_defined_is_control_all_the_same(tmp_path: Path) -> None:
     metadata = byte_level_metadata(user_defined=("<|eot_id|>", "<tool_call>"))
-    vocabulary = Vocabulary.from_gguf(open_gguf(tmp_path, metadata))
+    vocabulary = vocabulary_of(open_gguf(tmp_path, metadata))
     assert "<|eot_id|>" in vocabulary.control
     assert vocabulary.control["<|eot_id|>"] in vocabulary.end_ids
     assert vocabulary.user_defined.keys() == {"<tool_call>"}
@@ -169,7 +170,7 @@ def test_the_real_vocabulary_opens_fast(real_model_path: Path) -> None:
         seconds = []
         for _ in range(5):
             start = time.perf_counter()
-            vocabulary = Vocabulary.from_gguf(gguf)
+            vocabulary = vocabulary_of(gguf)
             seconds.append(time.perf_counter() - start)
     assert min(seconds) < 0.03
     assert vocabulary.num_tokens == 49152

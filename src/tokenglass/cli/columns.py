@@ -98,6 +98,16 @@ def percent(share: float) -> str:
     return f"{per_cent:.4f}%" if per_cent >= 0.0001 else f"{per_cent:.0e}%"
 
 
+def size(num_bytes: int | None) -> str:
+    """`98.1 MB`, `2.3 kB`, `512 B`; `-` where nobody knows."""
+    if num_bytes is None:
+        return "-"
+    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if num_bytes >= unit:
+            return f"{num_bytes / unit:.1f} {name}"
+    return f"{num_bytes} B"
+
+
 def _char_width(char: str) -> int:
     if unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tokenglass.cli.columns import columns, left
+from tokenglass.cli.columns import columns, left, size
 from tokenglass.cli.doctor_advice import advice, problems
 from tokenglass.cli.doctor_facts import gather
 from tokenglass.cli.language import listed, t
@@ -113,10 +113,3 @@ def packages(versions: dict[str, str | None]) -> str:
     if not any(versions.values()):
         return t("not installed")
     return listed(f"{name} {version or t('missing')}" for name, version in versions.items())
-
-
-def size(num_bytes: int | None) -> str:
-    """`23.1 GB`, `98 MB`."""
-    if num_bytes is None:
-        return "?"
-    return f"{num_bytes / 1e9:.1f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:.0f} MB"

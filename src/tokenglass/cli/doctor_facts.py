@@ -22,7 +22,7 @@ from tokenglass.bench.machine import cpu_model
 from tokenglass.cli.errors import error_line
 from tokenglass.cli.language import t
 from tokenglass.errors import TokenglassError
-from tokenglass.hub import DEFAULT_MODEL, store_folder, stored_path
+from tokenglass.hub import DEFAULT_MODEL, bytes_of, store_folder, stored_path
 from tokenglass.processors import ROOT, memory_limit, read_line, read_processors
 
 REQUIRED = ("numpy", "tokenizers", "minijinja", "rich", "pip")
@@ -123,7 +123,7 @@ def store(environ: Mapping[str, str]) -> dict[str, Any]:
     found = stored_path(DEFAULT_MODEL, store=path)
     return {
         "path": str(path),
-        "num_bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "num_bytes": bytes_of(path),
         "free_bytes": shutil.disk_usage(there).free,
         "is_writable": there.is_dir() and os.access(there, os.W_OK | os.X_OK),
         "default_model": DEFAULT_MODEL,

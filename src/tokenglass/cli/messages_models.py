@@ -1,4 +1,4 @@
-"""The Chinese of `models.py` and `models_share.py`."""
+"""The Chinese of `models.py` and of its `models_list.py`, `models_show.py` and `models_share.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Chinese of `tokens.py` and `vocab.py`."""
+"""The Chinese of `tokens.py`, `tokens_view.py` and `vocab.py`."""
 
 from __future__ import annotations
 

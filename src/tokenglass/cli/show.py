@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tokenglass.cli.columns import clip, escaped, is_terminal, left, right, width
+from tokenglass.cli.columns import clip, escaped, is_terminal, left, right, size, width
 from tokenglass.cli.errors import translated
 from tokenglass.cli.language import t
 from tokenglass.cli.output import write
 from tokenglass.cli.parser import Parser, wrap_columns
 from tokenglass.cli.progress import download_progress
-from tokenglass.cli.show_drawing import WIDTH, drawing, quantity, size
+from tokenglass.cli.show_drawing import WIDTH, drawing, quantity
 from tokenglass.cli.show_record import describe
 from tokenglass.fit import KV_TYPES
 from tokenglass.formats.foreign_folder import look_into

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tokenglass.cli.columns import clip, escaped, left, right, width
+from tokenglass.cli.columns import clip, escaped, left, right, size, width
 from tokenglass.cli.language import t
 
 STREAM = 6  # the column of the line
@@ -182,11 +182,3 @@ def quantity(number: int) -> str:
         if number >= unit:
             return f"{number / (1000 if name == 'k' else unit):.1f} {name}"
     return f"{number:,}"
-
-
-def size(num_bytes: int) -> str:
-    """`98.1 MB`, `2.3 kB`, `512 B`."""
-    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if num_bytes >= unit:
-            return f"{num_bytes / unit:.1f} {name}"
-    return f"{num_bytes} B"

@@ -5,7 +5,7 @@ from tokenglass.hub.headers import header_file
 from tokenglass.hub.lookup import pull, remove, resolve
 from tokenglass.hub.progress import Progress, Stage
 from tokenglass.hub.store import Receipt, read_receipt, store_folder
-from tokenglass.hub.stored import is_stored, model_name, stored_models, stored_path
+from tokenglass.hub.stored import bytes_of, is_stored, model_name, stored_models, stored_path
 from tokenglass.hub.tokenizer_files import rank_file, tokenizer_path
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Progress",
     "Receipt",
     "Stage",
+    "bytes_of",
     "find",
     "header_file",
     "is_stored",

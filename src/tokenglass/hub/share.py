@@ -5,92 +5,32 @@
     GET       /api/models/{owner}/{name}[/revision/{r}]   one repository with its files
     GET       /api/models/{owner}/{name}/tree/{revision}  its files, with lengths
 
-Read-only. A path in a request is never joined to a folder: it is a key in a table of what may be served.
-Catalogue models stand under their hub's repository, whole repositories under their own, and every stored
-model under `local/{its name}` too. `bert-base-chinese` without an owner is found, as on Hugging Face.
+Read-only. A path in a request is never joined to a folder: it is a key in a table of what may be served
+(`shared_files.py`).
 Paths and headers as Hugging Face's client uses them (`huggingface_hub`, Apache-2.0); a test runs that client.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
 import socket
 import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from tokenglass.hub.catalogue import CATALOGUE, Entry, is_plain, repository_name
-from tokenglass.hub.store import sha256_of
+from tokenglass.hub.catalogue import CATALOGUE, Entry
+from tokenglass.hub.shared_files import Checksums, SharedFile, commit_of, shared_files, with_owner
 
 MAX_CONNECTIONS = 32
 IDLE_S = 30.0  # without a byte in either direction
 CHUNK_BYTES = 1 << 18
-LOCAL_OWNER = "local"
-
-
-@dataclass(frozen=True)
-class SharedFile:
-    """A file in the store that may be served, with the length it had when the table was made."""
-
-    repository: str
-    name: str
-    path: Path
-    num_bytes: int
-
-
-def shared_files(
-    store: Path, *, only: Collection[str] = (), catalogue: Sequence[Entry] = CATALOGUE
-) -> list[SharedFile]:
-    """What the store offers, sorted: regular files under plain names, no links and no hidden ones.
-
-    `only`: names of the stored files and folders to offer, all when empty.
-    """
-    files = []
-    for path in sorted(store.glob("*")):
-        if not is_plain(path.name) or path.is_symlink() or (only and path.name not in only):
-            continue
-        entry = next((entry for entry in catalogue if entry.stored_as == path.name), None)
-        if path.is_dir():
-            inside = [(item, item.name) for item in sorted(path.glob("*"))]
-        else:
-            inside = [(path, path.name)] if path.suffix == ".gguf" else []
-        for item, name in inside:
-            if not is_plain(name) or item.is_symlink() or not item.is_file():
-                continue
-            num_bytes = item.stat().st_size
-            files.append(
-                SharedFile(f"{LOCAL_OWNER}/{path.name.removesuffix('.gguf')}", name, item, num_bytes)
-            )
-            in_hub = entry.files[0].name if entry and not entry.is_folder else name
-            if hub := entry.hub if entry else repository_name(path.name):
-                files.append(SharedFile(hub, in_hub, item, num_bytes))
-    return sorted(files, key=lambda file: (file.repository, file.name))
-
-
-class Checksums:
-    """sha256 of files, computed once for each state of a file (its length and time of change)."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: dict[tuple[Path, int, int], str] = {}
-
-    def of(self, path: Path) -> str:
-        """The file's sha256; whoever asks for another file waits meanwhile."""
-        status = path.stat()
-        key = (path, status.st_size, status.st_mtime_ns)
-        with self._lock:
-            if key not in self._known:
-                self._known[key] = sha256_of(path)
-            return self._known[key]
 
 
 class Share(ThreadingHTTPServer):
@@ -198,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             raise _Refusal(HTTPStatus.BAD_REQUEST, "this is no path in UTF-8") from None
         files = self.server.files()
-        match _with_owner(path.split("/"), files):
+        match with_owner(path.split("/"), files):
             case ["", "api", "models"]:
                 names = sorted({file.repository for file in files})
                 self._send_json([self._repository(name, files) for name in names])
@@ -214,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
                     raise _Refusal(
                         HTTPStatus.NOT_FOUND, "there is no such file", {"X-Error-Code": "EntryNotFound"}
                     )
-                self._send_file(found, _commit(mine))
+                self._send_file(found, commit_of(mine))
             case _:
                 raise _Refusal(HTTPStatus.NOT_FOUND, "there is nothing under this path")
 
@@ -231,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
             if checksums:
                 sibling["lfs"] = {"sha256": self.server.checksums.of(file.path), "size": file.num_bytes}
             siblings.append(sibling)
-        return {"id": name, "modelId": name, "sha": _commit(mine), "private": False, "siblings": siblings}
+        return {"id": name, "modelId": name, "sha": commit_of(mine), "private": False, "siblings": siblings}
 
     def _tree_item(self, file: SharedFile) -> dict[str, Any]:
         sha256 = self.server.checksums.of(file.path)
@@ -309,22 +249,6 @@ def _of_repository(files: Sequence[SharedFile], name: str) -> list[SharedFile]:
     if not mine:
         raise _Refusal(HTTPStatus.NOT_FOUND, "there is no such repository", {"X-Error-Code": "RepoNotFound"})
     return mine
-
-
-def _with_owner(parts: list[str], files: Sequence[SharedFile]) -> list[str]:
-    """A path that names a repository without its owner, as for old models, with the one owner there is."""
-    at = 3 if parts[:3] == ["", "api", "models"] else 1
-    if len(parts) <= at or parts[at + 1 : at + 2] not in ([], ["resolve"], ["tree"], ["revision"]):
-        return parts
-    repositories = {tuple(file.repository.split("/")) for file in files}
-    owners = [owner for owner, name in repositories if name == parts[at] and owner != LOCAL_OWNER]
-    return [*parts[:at], *owners, *parts[at:]] if len(owners) == 1 else parts
-
-
-def _commit(files: Sequence[SharedFile]) -> str:
-    """A stand-in for a repository's commit: another one when a file changes."""
-    state = [(file.name, file.num_bytes, file.path.stat().st_mtime_ns) for file in files]
-    return hashlib.sha1(repr(state).encode(), usedforsecurity=False).hexdigest()
 
 
 def own_address() -> str:

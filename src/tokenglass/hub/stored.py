@@ -58,6 +58,12 @@ def stored_models(store: Path) -> list[Path]:
         return []
 
 
+def bytes_of(path: Path) -> int:
+    """Length of a file, or of all files of a folder together."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
 def model_name(path: Path) -> str:
     """What a model at `path` is called: `OWNER/NAME` of a pulled repository, else its folder or file."""
     return repository_name(path.name) or path.name if path.is_dir() else path.stem

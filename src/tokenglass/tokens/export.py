@@ -17,6 +17,7 @@ from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource, StringArray
 from tokenglass.tokens.bpe import build_byte_level, build_sentencepiece
 from tokenglass.tokens.gguf import lowers_case, pre_tokenizer_of
+from tokenglass.tokens.gguf_vocabulary import vocabulary_of
 from tokenglass.tokens.tokenizer_json import Spec
 from tokenglass.tokens.vocabulary import Style, TokenKind, Vocabulary
 from tokenglass.tokens.word_marks import SPACE_MARK
@@ -27,7 +28,7 @@ _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": T
 
 def tokenizer_files(model: ModelSource) -> dict[str, str]:
     """File names and what they hold. ModelFileError: a key is wrong, or the vocabulary is a unigram one."""
-    vocabulary = Vocabulary.from_gguf(model)
+    vocabulary = vocabulary_of(model)
     ids = {"bos": vocabulary.bos_id, "eos": vocabulary.eos_id, "pad": vocabulary.pad_id}
     named = {**ids, "unk": vocabulary.unknown_id}
     config = {

@@ -19,6 +19,7 @@ from tokenglass.tokens import stream
 from tokenglass.tokens.chat import ChatTemplate, RenderedChat, check_text
 from tokenglass.tokens.files import read_tokenizer
 from tokenglass.tokens.gguf import build_encoder
+from tokenglass.tokens.gguf_vocabulary import vocabulary_of
 from tokenglass.tokens.origin import ControlTexts
 from tokenglass.tokens.vocabulary import Encoder, Vocabulary
 
@@ -63,7 +64,7 @@ class Tokenizer:
 
         ModelFileError: a key is missing or wrong, or the pre-tokenizer is one we do not know.
         """
-        vocabulary = Vocabulary.from_gguf(gguf)
+        vocabulary = vocabulary_of(gguf)
         template = gguf.get("tokenizer.chat_template", str, None)
         return cls(vocabulary, build_encoder(gguf, vocabulary), chat_template=template)
 
