@@ -109,6 +109,12 @@ def test_both_engines_give_the_same_ids(opened: Callable[[str], Opened]) -> None
     assert own.tokenizer.vocabulary.num_tokens == engine.tokenizer.vocabulary.num_tokens
 
 
+def test_a_gguf_gives_the_same_ids_in_both_engines(tiny_model_path: Path) -> None:
+    engine = load(tiny_model_path, engine="transformers")
+    assert ids_of(load(tiny_model_path, activations="f32", kv="f32")) == ids_of(engine)
+    assert engine.tokenizer.encode("the water") == load(tiny_model_path).tokenizer.encode("the water")
+
+
 def test_several_texts_at_once_are_each_as_alone(opened: Callable[[str], Opened]) -> None:
     engine, _, _ = opened("mixtral")
     prompts = [PROMPT, [1, 2, 3], [200] * 20]

@@ -22,7 +22,7 @@ ZH = {
     "this is not a GGUF file": "这不是 GGUF 文件",
     "must be {kind}, not {actual}": "要是 {kind}，不能是 {actual}",
     "{what} is not supported yet": "还不支持 {what}",
-    "Supported: {names}": "支持的有：{names}",
+    "Supported: {names}; any other runs with --engine transformers": "支持的有：{names}；其他的可以用 --engine transformers 运行",
     "Known are: {names}": "已知的有：{names}",
     "{name} is an encoder: it scores no next token and cannot generate": "{name} 是编码器：它不给下一个词元打分，不能生成文字",
     "{n} bytes are needed and {left} are left": "需要 {n} 字节，只剩 {left} 字节",
@@ -120,7 +120,7 @@ ZH = {
     "a tensor's shape or strides are not whole numbers": "张量的形状或步长不是整数",
     # Hugging Face folders
     "the weights are quantised in a way that is not supported yet": "权重的量化方式还不支持",
-    "Take the model's original weights, or a GGUF file of it": "请用模型的原始权重，或者它的 GGUF 文件",
+    "Take the model's original weights or a GGUF file of it, or add --engine transformers": "请用模型的原始权重或它的 GGUF 文件，或者加上 --engine transformers",
     "must be true or false": "要是 true 或 false",
     "must be a list of {n}, each {one} or {other}": "要是 {n} 项的列表，每项是 {one} 或 {other}",
     "must be a list of {n}, each 0 or 1": "要是 {n} 项的列表，每项是 0 或 1",

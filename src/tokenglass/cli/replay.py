@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     if values["show"]:
         show(header, events, request, as_json=values["json"])
         return 0
-    engine = load_again(header, values["model"], values["threads"])
+    engine = load_again(header, values["model"], values["threads"], values["trust_remote_code"])
     result = compare(engine, request, events)
     if values["json"]:
         write(json.dumps(result, ensure_ascii=False) + "\n")
@@ -46,6 +46,11 @@ def replay_parser() -> Parser:
     add("file", type=Path, metavar="FILE", help="what run --trace-file wrote")
     add("-m", "--model", metavar="MODEL", help="path or name (default: the one that the trace names)")
     add("--threads", type=int, metavar="N", help="default: the processors this process may use")
+    add(
+        "--trust-remote-code",
+        action="store_true",
+        help="of transformers: let Python files of the model run. They can do whatever you can",
+    )
     add("--show", action="store_true", help="print the stored trace, run nothing")
     add("--json", action="store_true", help="one JSON object with the result; with --show the whole trace")
     return parser
@@ -64,7 +69,7 @@ def show(header: dict[str, Any], events: list[TokenEvent], request: Request, *, 
     write("".join(event.text for event in events) + "\n")
 
 
-def load_again(header: dict[str, Any], model: str | None, threads: int | None) -> Engine:
+def load_again(header: dict[str, Any], model: str | None, threads: int | None, trust: bool) -> Engine:
     """The engine as it was for the trace; says so where the model file is another one."""
     named, settings = field(header, "model", dict), field(header, "settings", dict)
     path = find_model(model or field(named, "name", str))
@@ -81,6 +86,7 @@ def load_again(header: dict[str, Any], model: str | None, threads: int | None) -
         engine=settings.get("engine", "tokenglass"),  # traces of before these three say nothing
         device=settings.get("device", "cpu"),
         dtype=settings.get("dtype"),
+        trust_remote_code=trust,
     )
 
 

@@ -53,7 +53,7 @@ def architecture_of(config: Mapping[str, Any], path: Path) -> Architecture:
     """What `model_type` names. ModelFileError: it is not known, or a setting asks for what no model does."""
     name = config.get("model_type")
     if not isinstance(name, str) or name not in ARCHITECTURES:
-        remedy = f"Supported: {', '.join(ARCHITECTURES)}"
+        remedy = f"Supported: {', '.join(ARCHITECTURES)}; any other runs with --engine transformers"
         raise ModelFileError(
             path, "model_type", f"{shown(str(name)[:80])} is not supported yet", remedy=remedy
         )
@@ -62,7 +62,7 @@ def architecture_of(config: Mapping[str, Any], path: Path) -> Architecture:
             path,
             "quantization_config",
             "the weights are quantised in a way that is not supported yet",
-            remedy="Take the model's original weights, or a GGUF file of it",
+            remedy="Take the model's original weights or a GGUF file of it, or add --engine transformers",
         )
     architecture = ARCHITECTURES[name]
     activation, computed = _ACTIVATIONS.get(architecture.name, ("hidden_act", ("silu", "swish")))

@@ -48,6 +48,9 @@ def architecture_of(file: ModelSource) -> Architecture:
     if name not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
         raise ModelFileError(
-            file.path, "general.architecture", f"{name} is not supported yet", remedy=f"Supported: {known}"
+            file.path,
+            "general.architecture",
+            f"{name} is not supported yet",
+            remedy=f"Supported: {known}; any other runs with --engine transformers",
         )
     return ARCHITECTURES[name]

@@ -29,7 +29,7 @@ from tokenglass.errors import TokenglassError
 from tokenglass.models.batch import Batch, Slice
 
 _WINDOW_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
-_CACHE_NAMES = ("cache", "past_key_values", "cache_params", "state")  # newest first
+_CACHE_NAMES = ("cache", "past_key_values", "cache_params", "state")  # RWKV; others in code of models
 
 
 @dataclass

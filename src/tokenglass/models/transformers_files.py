@@ -43,8 +43,8 @@ def open_transformers(
     where: dict[str, Any] = {"pretrained_model_name_or_path": path, "local_files_only": True}
     if path.is_file():
         where |= {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
-        if config := getattr(transformers, "GgufConfig", None):  # else newer ones unpack again for each token
-            where |= {"quantization_config": config(dequantize=True)}
+        unpacked = transformers.GgufConfig(dequantize=True)  # else it is done again for every token
+        where |= {"quantization_config": unpacked}
     with plain_errors(path), quiet():
         if path.is_dir():
             check_config(transformers, path, trust_remote_code)
