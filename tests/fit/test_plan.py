@@ -67,7 +67,7 @@ class Allocations:
     def matrix(self, *arguments: Any) -> kernels.Matrix:
         made = kernels.Matrix(*arguments)
         self.matrices.append(made)
-        if arguments[-1] is not None:  # the bias, to whole panels
+        if arguments[6] is not None:  # the bias, to whole panels
             self.small += 4 * -(-made.rows // 16) * 16
         return made
 
