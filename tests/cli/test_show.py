@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import Command, child, finish
+from tests.hub.fake_hub import FakeHub, serving
 from tests.support.hf_folder import write_tiny_folder
 from tests.support.hf_tokenizer import write_tokenizer
 from tests.support.tiny_llama import TinyLlama, write_tiny_llama
@@ -25,6 +26,7 @@ from tokenglass.cli.show import page, show
 from tokenglass.fit import plan
 from tokenglass.formats import open_model
 from tokenglass.formats.write_safetensors import write_safetensors
+from tokenglass.hub import headers
 from tokenglass.models.registry import ARCHITECTURES
 
 TINY = """\
@@ -281,6 +283,25 @@ def test_only_the_header_is_read(tmp_path: Path, tiny_model_path: Path, tokengla
     os.truncate(path, len(raw))
     whole, header = (tokenglass_("show", name, "--json").json for name in (tiny_model_path, path))
     assert header | {"path": ""} == whole | {"path": ""}
+
+
+def test_of_a_model_on_a_hub_only_the_header_is_fetched(
+    tmp_path: Path, tokenglass_: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headers, "FIRST_BYTES", 1 << 15)
+    monkeypatch.setenv("TOKENGLASS_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("TOKENGLASS_OFFLINE", raising=False)
+    shape = TinyLlama(hidden=512, num_heads=8, head_dim=64, ffn=1024)
+    body = write_tiny_llama(tmp_path / "big.gguf", shape=shape).read_bytes()
+    declared = {"X-Linked-Size": str(len(body)), "X-Linked-ETag": f'"{"0" * 64}"'}
+    with serving(FakeHub(declared=declared, body=body)) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        record = tokenglass_("show", "llama-3.2-1b", "--json").json
+    assert record["num_bytes"] > 10_000_000
+    assert record["licence"] == "Llama 3.2 Community License"
+    header = Path(record["path"])
+    assert header.read_bytes()[-4096:] == bytes(4096)  # never written
+    assert not (tmp_path / "home" / "models" / header.name).exists()
 
 
 def test_a_pipe_gets_no_colour(tiny_model_path: Path) -> None:

@@ -72,9 +72,11 @@ def test_pieces_with_a_space_before_them_come_back(tmp_path: Path) -> None:
         assert back.decode(back.encode(line, bos=False)) == original.decode(original.encode(line, bos=False))
 
 
-def test_words_come_back(tmp_path: Path) -> None:
-    original, back = exported(write_tiny_llama(tmp_path / "m.gguf", metadata=WORDS), tmp_path)
-    assert original.encode("今天 Running, x") == [6, 7, 4, 5, 8, 1]
+@pytest.mark.parametrize(("lower_case", "ids"), [(True, [6, 7, 4, 5, 8, 1]), (False, [6, 7, 1, 8, 1])])
+def test_words_come_back(tmp_path: Path, lower_case: bool, ids: list[int]) -> None:
+    keys = {**WORDS, "tokenizer.ggml.normalizer.lowercase": lower_case}
+    original, back = exported(write_tiny_llama(tmp_path / "m.gguf", metadata=keys), tmp_path)
+    assert original.encode("今天 Running, x") == ids
     for line in ("今天 Running,", "run run", "x"):
         assert back.encode(line) == original.encode(line)
 

@@ -79,7 +79,7 @@ def test_merges_of_a_sentencepiece_vocabulary_become_scores(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": 0}}, "'Unigram' is not supported"),
+        ({"model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": 0}}, "'Unigram' cannot be written"),
         ({"model": {**SPM["model"], "merges": [["a"]]}}, r"model\.merges: must be pairs of texts"),
         ({"model": {**SPM["model"], "merges": 3}}, r"model\.merges: must be pairs of texts"),
         ({"model": {**SPM["model"], "byte_fallback": False}}, "pre_tokenizer: has no name in GGUF"),

@@ -97,6 +97,7 @@ ZH = {
     "names token {token}; the vocabulary ends at {last}": "里有词元 {token}，而词表到 {last} 为止",
     "This model has no begin-of-text token to start from; give it a word": "这个模型没有文字开头的词元，无从开始；请至少给一个词",
     "{path} exists already": "{path} 已经存在",
+    "a tokenizer of the kind {name} cannot be written to GGUF yet": "{name} 这种分词器还不能写进 GGUF",
     "cannot be said in a config.json": "在 config.json 里没有对应的写法",
     "a unigram vocabulary cannot be written as tokenizer.json yet": "unigram 词表还不能写成 tokenizer.json",
     "of {n} needs {size} GB for keys and values: more than there is": "为 {n} 时，键和值要占 {size} GB：内存没有这么大",

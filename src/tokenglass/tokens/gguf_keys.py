@@ -44,7 +44,8 @@ def gguf_keys(folder: Path, *, vocab_size: int) -> dict[str, Value]:
     if model.get("type", "BPE") == "WordPiece":
         keys |= _wordpiece(path, spec, vocabulary)
     elif model.get("type", "BPE") != "BPE":
-        raise ModelFileError(path, "model.type", f"{model.get('type')!r} is not supported yet")
+        problem = f"a tokenizer of the kind {model.get('type')!r} cannot be written to GGUF yet"
+        raise ModelFileError(path, "model.type", problem)
     elif vocabulary.style is Style.BYTE_LEVEL:
         keys |= _byte_level(path, spec, model)
     else:
