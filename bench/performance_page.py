@@ -1,13 +1,16 @@
 """docs/en/performance.md and docs/zh/performance.md: measure, keep the result, rewrite tables and curves.
 
-    python bench/performance_page.py                    # some ten minutes; also rewrites both READMEs
-    python bench/performance_page.py --from-results     # only rewrite, from the last line of the results
+    python bench/performance_page.py qwen.gguf gemma.gguf   # some fifteen minutes; also rewrites the READMEs
+    python bench/performance_page.py --only qwen.gguf       # these models, two minutes each; the rest stays
+    python bench/performance_page.py --from-results         # only rewrite, from the last line of the results
 
-Needs llama-cpp-python and a quiet machine. Other arguments go to the main run of `tokenglass bench`.
+The main run is that of the default model; further files get a smaller table each. Needs llama-cpp-python and
+a quiet machine.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
@@ -26,6 +29,7 @@ MAIN = [
     "--vs", "llama.cpp", "--prefill", "128,512,2048", "--decode", "0,512,1024,2048,4096",
     "--rows", "1,2,4,8,16,32",
 ]  # fmt: skip
+OTHERS = ["--vs", "llama.cpp", "--only", "prefill,decode,cold", "--prefill", "512", "--decode", "0"]
 THREADS = ["--only", "prefill,decode", "--prefill", "512", "--decode", "0"]
 WORDS: dict[str, dict[str, Any]] = {
     "en": {
@@ -46,26 +50,35 @@ WORDS: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    arguments = sys.argv[1:]
-    if "--from-results" in arguments:
-        line = RESULTS.read_text(encoding="utf-8").splitlines()[-1]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("models", nargs="*", help="files that get a table of their own")
+    parser.add_argument("--only", action="store_true", help="only these; the rest is of the last results")
+    parser.add_argument("--from-results", action="store_true", help="measure nothing, rewrite the pages")
+    options = parser.parse_args()
+    result: dict[str, Any] = {"others": {}}
+    if options.only or options.from_results:
+        result |= json.loads(RESULTS.read_text(encoding="utf-8").splitlines()[-1])
     else:
-        line = json.dumps(measure(arguments))
-        readme_table.keep(RESULTS, line)
-    result = json.loads(line)
+        result |= measure()
+    for model in options.models:
+        record = json.loads(readme_table.measured([*OTHERS, "-m", model]))
+        result["others"][record["model"]] = record
+    if not options.from_results:
+        readme_table.keep(RESULTS, json.dumps(result))
     readme_table.rewrite_readmes(result["main"])
     for language, table in (("en", readme_table.english), ("zh", readme_table.chinese)):
         folder = readme_table.ROOT / "docs" / language
-        readme_table.rewrite(folder / "performance.md", table(result["main"]))
+        tables = [table(record) for record in (result["main"], *result["others"].values())]
+        readme_table.rewrite(folder / "performance.md", "\n\n".join(tables))
         for name, picture in pictures(result, language).items():
             (folder / f"performance-{name}.svg").write_text(picture, encoding="utf-8")
 
 
-def measure(arguments: list[str]) -> dict[str, Any]:
+def measure() -> dict[str, Any]:
     """The main run, and one run for each number of threads up to the default."""
     most = read_processors().num_threads
     counts = [n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64) if n < most] + [most]
-    record = json.loads(readme_table.measured([*MAIN, *arguments]))
+    record = json.loads(readme_table.measured(MAIN))
     threads = [json.loads(readme_table.measured([*THREADS, "--threads", str(n)])) for n in counts]
     return {"main": record, "threads": threads}
 

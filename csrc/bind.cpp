@@ -234,6 +234,7 @@ NB_MODULE(_native, m) {
     bind_logits(m);
     bind_rows(m);
     bind_attention(m);
+    bind_merger(m);
     nb::class_<Matrix>(m, "Matrix")
         .def(nb::init<CpuPointer, const std::string&, Array<uint8_t, 1>, int64_t, int64_t,
                       std::optional<Array<int32_t, 1>>, std::optional<Array<float, 1>>, std::optional<nb::callable>>(),

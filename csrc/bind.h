@@ -1,9 +1,9 @@
 // What the files that know Python share: checks, buffers of rows, the batch, operations from row to row.
 //
 // `bind.cpp` (products and the module), `bind_rows.cpp` (buffers and row operations), `bind_attention.cpp` (cache and
-// attention) and `bind_logits.cpp` (reading scores) check shapes, dtypes and ranges, decide how an operation is cut
-// into blocks, and call it. No arithmetic there. A wrong argument is a Python exception before anything is read or
-// written.
+// attention), `bind_logits.cpp` (reading scores) and `bind_merger.cpp` (ids of words) check shapes, dtypes and ranges,
+// decide how an operation is cut into blocks, and call it. No arithmetic there. A wrong argument is a Python exception
+// before anything is read or written.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -27,7 +27,8 @@ using namespace nb::literals;
 
 void bind_logits(nb::module_& m);     // Cpu
 void bind_rows(nb::module_& m);       // Rows, Batch, row operations
-void bind_attention(nb::module_& m);  // KVPages, RopeStore, Attention
+void bind_attention(nb::module_& m);  // KVPages, RopeTable, RopeStore, Attention
+void bind_merger(nb::module_& m);     // Merger
 
 template <class T, int N>
 using Array = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;

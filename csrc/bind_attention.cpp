@@ -61,15 +61,46 @@ struct Heads {
     int layer, heads;
 };
 
+// Cosines and sines of a window. A position is computed when a text first comes near it: a long window has tens of
+// megabytes of them, and most texts are short.
+class RopeTable {
+  public:
+    RopeTable(const Array<float, 1>& inverse_frequency, int64_t context, float factor)
+        : context((int)context), half((int)inverse_frequency.size()), factor_(factor) {
+        require(context > 0 && context < (1 << 24) && half > 0, "context must be positive");
+        for (int i = 0; i < half; i++) {
+            require(std::fabs(inverse_frequency.data()[i]) <= 1e6f, "a frequency must be a finite number");
+            inverse_frequency_.push_back(inverse_frequency.data()[i]);
+        }
+        data_ = aligned<float>((size_t)context * 2 * half);
+    }
+    const float* rows(int count) {  // the first `count` are there; not for two threads at once
+        if (count > filled_) {
+            const int end = std::min(context, (count + kStep - 1) / kStep * kStep);
+            fill_rope_table(inverse_frequency_.data(), half, factor_, filled_, end, data_.get());
+            filled_ = end;
+        }
+        return data_.get();
+    }
+
+    const int context, half;
+
+  private:
+    static constexpr int kStep = 128;
+    const float factor_;
+    std::vector<float> inverse_frequency_;
+    Aligned<float> data_;
+    int filled_ = 0;
+};
+
 class RopeStore {
   public:
-    RopeStore(CpuPointer cpu, std::optional<Array<float, 3>> cos_sin, std::shared_ptr<KVPages> pages, int64_t layer,
+    RopeStore(CpuPointer cpu, std::shared_ptr<RopeTable> cos_sin, std::shared_ptr<KVPages> pages, int64_t layer,
               int64_t heads, std::optional<Array<float, 1>> q_norm, std::optional<Array<float, 1>> k_norm, float eps)
         : cpu_(cpu), at_(pages, layer, heads), cos_sin_(cos_sin), q_norm_(q_norm), k_norm_(k_norm), eps_(eps) {
         if (cos_sin) {
-            require(cos_sin->shape(1) == 2 && cos_sin->shape(2) > 0 && (int)cos_sin->shape(2) <= pages->head_dim / 2,
-                    "cos_sin must be [context, 2, half of the rotated dimensions]");
-            context_ = (int)cos_sin->shape(0), rotated_ = 2 * (int)cos_sin->shape(2);
+            require(cos_sin->half <= pages->head_dim / 2, "cos_sin rotates more than head_dim dimensions");
+            context_ = cos_sin->context, rotated_ = 2 * cos_sin->half;
         }
         for (const auto& norm : {q_norm, k_norm})
             require(!norm || (int)norm->size() == pages->head_dim, "a norm of heads needs head_dim weights");
@@ -80,10 +111,9 @@ class RopeStore {
         require(batch.last_position < context_, "position outside the context window");
         qkv.is_quantised = false;
         Timed timed(*cpu_);
-        WithoutGil gil(qkv.count);
         const tg_rope_job job{qkv.data.get(),
                               at_.pages->layer(at_.layer),
-                              cos_sin_ ? cos_sin_->data() : nullptr,
+                              cos_sin_ ? cos_sin_->rows(batch.last_position + 1) : nullptr,
                               q_norm_ ? q_norm_->data() : nullptr,
                               k_norm_ ? k_norm_->data() : nullptr,
                               batch.page_table.data(),
@@ -98,6 +128,7 @@ class RopeStore {
                               at_.pages->block_bytes,
                               rotated_,
                               eps_};
+        WithoutGil gil(qkv.count);
         cpu_->each_row(qkv.count, 16, [&](int row) { cpu_->ops.rope_store(&job, row); });
     }
     bool stores(const Heads& at, int context) const {
@@ -107,8 +138,8 @@ class RopeStore {
   private:
     CpuPointer cpu_;
     Heads at_;
-    std::optional<Array<float, 3>> cos_sin_;  // keeps the table alive, as the norms' weights
-    std::optional<Array<float, 1>> q_norm_, k_norm_;
+    std::shared_ptr<RopeTable> cos_sin_;
+    std::optional<Array<float, 1>> q_norm_, k_norm_;  // kept alive
     int context_ = 1 << 24, rotated_ = 0;
     float eps_;
 };
@@ -184,22 +215,15 @@ class Attention {
 }  // namespace
 
 void bind_attention(nb::module_& m) {
-    m.def(
-        "rope_table",
-        [](Array<float, 1> inverse_frequency, int64_t context) {
-            require(context > 0 && context < (1 << 24) && inverse_frequency.size() > 0, "context must be positive");
-            const size_t half = inverse_frequency.size();
-            for (size_t i = 0; i < half; i++)
-                require(std::fabs(inverse_frequency.data()[i]) <= 1e6f, "a frequency must be a finite number");
-            float* table = new float[(size_t)context * 2 * half];
-            nb::capsule owner(table, [](void* p) noexcept { delete[] static_cast<float*>(p); });
-            {
-                nb::gil_scoped_release release;
-                fill_rope_table(inverse_frequency.data(), (int)half, (int)context, table);
-            }
-            return nb::ndarray<nb::numpy, float, nb::ndim<3>>(table, {(size_t)context, 2, half}, owner);
-        },
-        "inverse_frequency"_a.noconvert(), "context"_a);
+    nb::class_<RopeTable>(m, "RopeTable")
+        .def(nb::init<Array<float, 1>, int64_t, float>(), "inverse_frequency"_a.noconvert(), "context"_a,
+             "factor"_a = 1.0f)
+        .def("__len__", [](const RopeTable& t) { return t.context; })
+        .def("numpy", [](nb::handle_t<RopeTable> self) {
+            RopeTable& t = nb::cast<RopeTable&>(self);
+            return nb::ndarray<nb::numpy, const float, nb::ndim<3>>(t.rows(t.context),
+                                                                    {(size_t)t.context, 2, (size_t)t.half}, self);
+        });
 
     nb::class_<KVPages>(m, "KVPages")
         .def(nb::init<int64_t, int64_t, int64_t, int64_t, const std::string&>(), "layers"_a, "pages"_a, "kv_heads"_a,
@@ -214,10 +238,10 @@ void bind_attention(nb::module_& m) {
         });
 
     nb::class_<RopeStore>(m, "RopeStore")
-        .def(nb::init<CpuPointer, std::optional<Array<float, 3>>, std::shared_ptr<KVPages>, int64_t, int64_t,
+        .def(nb::init<CpuPointer, std::shared_ptr<RopeTable>, std::shared_ptr<KVPages>, int64_t, int64_t,
                       std::optional<Array<float, 1>>, std::optional<Array<float, 1>>, float>(),
-             "cpu"_a, "cos_sin"_a.noconvert().none(), "pages"_a, "layer"_a, "heads"_a,
-             "q_norm"_a.noconvert() = nb::none(), "k_norm"_a.noconvert() = nb::none(), "eps"_a = 0.0f)
+             "cpu"_a, "cos_sin"_a.none(), "pages"_a, "layer"_a, "heads"_a, "q_norm"_a.noconvert() = nb::none(),
+             "k_norm"_a.noconvert() = nb::none(), "eps"_a = 0.0f)
         .def("__call__", &RopeStore::operator(), "qkv"_a, "batch"_a);
     nb::class_<Attention>(m, "Attention")
         .def(nb::init<CpuPointer, std::shared_ptr<KVPages>, int64_t, int64_t, int64_t, float,

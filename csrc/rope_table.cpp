@@ -50,14 +50,15 @@ void sine_cosine(double angle, double* sine, double* cosine) {
 
 }  // namespace
 
-void fill_rope_table(const float* inverse_frequency, int half, int context, float* table) {
-    for (int position = 0; position < context; position++, table += 2 * (size_t)half) {
+void fill_rope_table(const float* inverse_frequency, int half, float factor, int from, int to, float* table) {
+    for (int position = from; position < to; position++) {
+        float* row = table + (size_t)position * 2 * half;
         for (int i = 0; i < half; i++) {
             const float angle = (float)position * inverse_frequency[i];
             double sine, cosine;
             sine_cosine((double)angle, &sine, &cosine);
-            table[i] = (float)cosine;
-            table[half + i] = (float)sine;
+            row[i] = (float)cosine * factor;
+            row[half + i] = (float)sine * factor;
         }
     }
 }

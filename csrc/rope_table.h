@@ -7,7 +7,7 @@
 
 namespace tokenglass {
 
-// table: [context, 2, half]: the cosines of a position, then its sines.
-void fill_rope_table(const float* inverse_frequency, int half, int context, float* table);
+// The rows `from` to `to` of a table [context, 2, half]: the cosines of a position, then its sines, times `factor`.
+void fill_rope_table(const float* inverse_frequency, int half, float factor, int from, int to, float* table);
 
 }  // namespace tokenglass

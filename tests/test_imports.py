@@ -21,7 +21,7 @@ TABLE: dict[str, tuple[int, set[str]]] = {
     "trace": (1, set()),
     "price": (1, set()),
     "formats": (2, set()),
-    "tokens": (3, {"formats"}),
+    "tokens": (3, {"kernels", "formats"}),
     "hub": (3, {"formats"}),
     "models": (4, {"kernels", "formats"}),
     "cache": (4, set()),

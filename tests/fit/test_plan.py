@@ -52,7 +52,7 @@ class Allocations:
         self.matrices: list[kernels.Matrix] = []
         self.small = self.rows = self.tables = 0
         names = {name: getattr(kernels, name) for name in kernels.__all__}
-        recording = {"Matrix": self.matrix, "Rows": self.new_rows, "rope_table": self.table}
+        recording = {"Matrix": self.matrix, "Rows": self.new_rows, "RopeTable": self.table}
         weights = Recording(
             file,
             kernels.cpu(num_threads),
@@ -77,9 +77,9 @@ class Allocations:
         self.rows += capacity * width + 4 * 4 * capacity * (width // 32) if quantised else 0
         return kernels.Rows(capacity, width, quantised)
 
-    def table(self, speeds: np.ndarray[Any, Any], context: int) -> Any:
-        made = kernels.rope_table(speeds, context)
-        self.tables += made.nbytes
+    def table(self, speeds: np.ndarray[Any, Any], context: int, factor: float) -> kernels.RopeTable:
+        made = kernels.RopeTable(speeds, context, factor)
+        self.tables += made.numpy().nbytes
         return made
 
     def positions(self, cpu: kernels.Cpu, table: np.ndarray[Any, Any]) -> kernels.PositionEmbedding:

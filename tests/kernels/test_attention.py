@@ -65,7 +65,7 @@ class Layer:
         self.pages = ops.KVPages(2, num_pages, heads.kv_heads, heads.head_dim, heads.kv)
         numbers(self.pages, heads.kv)[:] = garbage
         frequencies = 10_000.0 ** -(np.arange(heads.head_dim // 2) / (heads.head_dim // 2))
-        rotations = ops.rope_table(frequencies.astype(np.float32), CONTEXT)
+        rotations = ops.RopeTable(frequencies.astype(np.float32), CONTEXT)
         self.store = ops.RopeStore(cpu, rotations, self.pages, 1, heads.heads)
         scale = heads.head_dim**-0.5
         self.attention = ops.Attention(
@@ -245,7 +245,7 @@ def test_every_kind_of_float_is_stored_to_the_nearest_float16(isa: str) -> None:
         qkv = filled(ops, np.concatenate([np.zeros((num_rows, 512), np.float32), values], axis=1))
         rows = np.arange(num_rows, dtype=np.int32)
         batch = ops.Batch(rows, rows, 0 * rows, np.arange(pages.pages, dtype=np.int32)[None], int32(0))
-        ops.RopeStore(cpu, ops.rope_table(np.ones(128, np.float32), num_rows), pages, 0, 1)(qkv, batch)
+        ops.RopeStore(cpu, ops.RopeTable(np.ones(128, np.float32), num_rows), pages, 0, 1)(qkv, batch)
         caches.append(pages.raw(0).view(np.float16).copy())
     assert_same_bits(*caches)
     assert not np.isinf(caches[0]).any()
@@ -255,8 +255,8 @@ def test_every_kind_of_float_is_stored_to_the_nearest_float16(isa: str) -> None:
 def test_rotations_are_the_same_bits_and_near_the_truth(base: float) -> None:
     frequencies = (base ** -(np.arange(32) / 32)).astype(np.float32)
     ops, _ = native(ISAS[0])
-    table = ops.rope_table(frequencies, 9000)
-    assert_same_bits(table, twin()[0].rope_table(frequencies, 9000))
+    table = ops.RopeTable(frequencies, 9000).numpy()
+    assert_same_bits(table, twin()[0].RopeTable(frequencies, 9000).numpy())
     angle = (np.arange(9000, dtype=np.float32)[:, None] * frequencies).astype(np.float64)
     assert_same_bits(table, np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32))
 

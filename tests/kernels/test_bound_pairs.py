@@ -58,7 +58,7 @@ def test_store_before_attention(isa: str) -> None:
     caches, results = [], []
     for (ops, cpu), is_pair in ((native(isa), True), (native(isa), False), (twin(), True)):
         pages = ops.KVPages(1, 4, 2, 32, "f16")
-        table = ops.rope_table(np.linspace(1, 0, 16, dtype=np.float32), 64)
+        table = ops.RopeTable(np.linspace(1, 0, 16, dtype=np.float32), 64)
         store = ops.RopeStore(cpu, table, pages, 0, 6)
         attention = ops.Attention(cpu, pages, 0, 6, 64, 0.2, *([store] if is_pair else []))
         batch = ops.Batch.of_slices([([0] * 40, 0, [3, 0, 2], 1), ([0] * 9, 0, [1], 1)])
@@ -96,7 +96,7 @@ def test_slices_are_the_arrays_they_stand_for() -> None:
         ops.Embedding(cpu, ops.Matrix(cpu, "F32", raw, 12, 32))(batch, embedded)
         ops.take_outputs(embedded, batch, taken)
         qkv = filled(ops, activations(np.random.default_rng(1), 7, 48))
-        ops.RopeStore(cpu, ops.rope_table(np.ones(8, np.float32), 64), pages, 0, 1)(qkv, batch)
+        ops.RopeStore(cpu, ops.RopeTable(np.ones(8, np.float32), 64), pages, 0, 1)(qkv, batch)
         seen.append((embedded.numpy(), taken.numpy(), pages.raw(0)))
     for first, second in zip(*seen, strict=True):
         assert_same_bits(first, second)

@@ -17,7 +17,7 @@ def stored(ops: Ops, cpu: Any, qkv: F32, half: int | None, norms: tuple[F32 | No
     """q, k, v after the operation, and the pages: rotation of 2 * half dimensions."""
     cos_sin = None
     if half:
-        cos_sin = ops.rope_table((100.0 ** -(np.arange(half) / half)).astype(np.float32), 64)
+        cos_sin = ops.RopeTable((100.0 ** -(np.arange(half) / half)).astype(np.float32), 64)
     pages = ops.KVPages(1, 3, KV_HEADS, DIM, "f32")
     rows, position = filled(ops, qkv), np.arange(ROWS, dtype=np.int32)
     batch = ops.Batch(position, position, 0 * position, int32(2, 0, 1)[None], int32(0))

@@ -20,11 +20,6 @@ def runnable_isas() -> list[str]:
 def has_panels(format: str) -> bool:
     """Whether blocks of this GGUF type are packed as they are."""
 
-def rope_table(inverse_frequency: NDArray[np.float32], context: int) -> NDArray[np.float32]:
-    """Cosines and sines of position * inverse_frequency: float32 [context, 2, head_dim / 2], the same bits
-    everywhere.
-    """
-
 class Cpu:
     """Threads and instruction set, shared by the operations bound with it."""
     def __init__(self, num_threads: int, isa: str) -> None: ...
@@ -198,17 +193,27 @@ class PositionEmbedding:
     def __init__(self, cpu: Cpu, table: NDArray[np.float32]) -> None: ...
     def __call__(self, batch: Batch, x: Rows) -> None: ...
 
+class RopeTable:
+    """Cosines and sines of position * inverse_frequency, times `factor`: float32 [context, 2, head_dim / 2],
+    the same bits everywhere. Computed as far as texts reach.
+    """
+    def __init__(self, inverse_frequency: NDArray[np.float32], context: int, factor: float = 1.0) -> None: ...
+    def __len__(self) -> int:
+        """The context."""
+    def numpy(self) -> NDArray[np.float32]:
+        """A view of the whole table, computed now."""
+
 class RopeStore:
     """Makes q and k ready in place and stores k and v in the pages.
 
     qkv [rows, (heads + 2 kv_heads) * head_dim]. q_norm, k_norm [head_dim]: weights of an RMS norm over each
-    head, first. cos_sin [context, 2, half]: rotates dimensions i and i + half by the position; those from
+    head, first. cos_sin: rotates dimensions i and i + half by the position; those from
     2 * half on stay; None: no rotation (https://arxiv.org/abs/2104.09864).
     """
     def __init__(
         self,
         cpu: Cpu,
-        cos_sin: NDArray[np.float32] | None,
+        cos_sin: RopeTable | None,
         pages: KVPages,
         layer: int,
         heads: int,
@@ -249,3 +254,20 @@ def int8_peak(cpu: Cpu, blocks: int) -> int:
 
 def take_outputs(x: Rows, batch: Batch, out: Rows) -> None:
     """out = x[output_rows]: [outputs, width]."""
+
+class Merger:
+    """Byte-pair encoding by a vocabulary; then call `set_merges` or `set_places`. What they mean, and the
+    order of merging: csrc/merger.h.
+
+    tokens, offsets: a `StringArray`'s blob and offsets [tokens + 1]; kinds: int8 [tokens], values of
+    `TokenKind`. Control tokens are never given.
+    """
+    def __init__(self, tokens: bytes, offsets: NDArray[np.int64], kinds: NDArray[np.int8]) -> None: ...
+    def set_merges(self, merges: bytes, offsets: NDArray[np.int64]) -> int:
+        """Two texts with a space between, the best first. The first that is not two tokens, or -1."""
+    def set_places(self, places: NDArray[np.int32], unknown_id: int) -> None:
+        """By score: places[i] is token i's, 0 the best. Bytes or `unknown_id` (-1: nothing) stand for unknown
+        characters.
+        """
+    def encode(self, words: Sequence[str], whole: bool = False) -> list[int]:
+        """The ids of the words, one after the other. whole: a word that is a token stays whole."""

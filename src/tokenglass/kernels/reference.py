@@ -19,7 +19,7 @@ from tokenglass.kernels.reference_attention import (
     Attention,
     KVPages,
     RopeStore,
-    rope_table,
+    RopeTable,
 )
 from tokenglass.kernels.reference_blocks import FLOATS, FORMATS, Blocks, floats, num_bytes, unpack
 from tokenglass.kernels.reference_numbers import F32, GROUP, f32, fma
@@ -58,11 +58,11 @@ __all__ = [
     "PositionEmbedding",
     "RMSNorm",
     "RopeStore",
+    "RopeTable",
     "RowOperation",
     "Rows",
     "SwiGLU",
     "has_panels",
-    "rope_table",
     "take_outputs",
 ]
 

@@ -91,6 +91,25 @@ def codes(x: F32) -> tuple[F32, NDArray[np.float16]]:
     return result, np.stack(scales, axis=-1)
 
 
+class RopeTable:
+    """cos and sin of position * inverse_frequency, times `factor`: [context, 2, head_dim / 2].
+
+    The angle is a float32 product, as in training; its cosine and sine are computed in float64, then rounded.
+    """
+
+    def __init__(self, inverse_frequency: F32, context: int, factor: float = 1.0) -> None:
+        angle = np.arange(context, dtype=np.float32)[:, None] * inverse_frequency
+        sine, cosine = sine_cosine(angle.astype(np.float64))
+        self.values = np.stack([cosine, sine], axis=1).astype(np.float32) * np.float32(factor)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def numpy(self) -> F32:
+        """The whole table."""
+        return self.values
+
+
 class RopeStore:
     """First q_norm and k_norm: an RMS norm of each head. Then pairs (a, b) = (head[i], head[i + half]) of q
     and k turn by the angle position * frequency[i]:
@@ -103,7 +122,7 @@ class RopeStore:
     def __init__(
         self,
         cpu: Cpu,
-        cos_sin: F32 | None,
+        cos_sin: RopeTable | None,
         pages: KVPages,
         layer: int,
         heads: int,
@@ -123,7 +142,7 @@ class RopeStore:
         if self.k_norm is not None:
             k = rms_norm(k, self.k_norm, self.eps)
         if self.cos_sin is not None:
-            cos, sin = np.split(self.cos_sin[batch.position], 2, axis=1)  # [rows, 1, half]
+            cos, sin = np.split(self.cos_sin.values[batch.position], 2, axis=1)  # [rows, 1, half]
             q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         qkv.fill(np.concatenate([q, k, v], axis=1).reshape(rows, -1))
 
@@ -279,13 +298,3 @@ def merge(left: Partial, right: Partial) -> Partial:
             fma(left.total, a, right.total * b),
             fma(left.values, a[..., None], right.values * b[..., None]),
         )
-
-
-def rope_table(inverse_frequency: F32, context: int) -> F32:
-    """cos and sin of position * inverse_frequency, [context, 2, head_dim / 2].
-
-    The angle is a float32 product, as in training; its cosine and sine are computed in float64, then rounded.
-    """
-    angle = np.arange(context, dtype=np.float32)[:, None] * inverse_frequency
-    sine, cosine = sine_cosine(angle.astype(np.float64))
-    return np.stack([cosine, sine], axis=1).astype(np.float32)

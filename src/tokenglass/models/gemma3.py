@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tokenglass import kernels
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource
@@ -72,7 +69,7 @@ class Gemma3(Decoder):
 
 
 def bind_layer(
-    weights: Weights, i: int, model: Gemma3, turns: NDArray[np.float32], window: int, scale: float
+    weights: Weights, i: int, model: Gemma3, turns: kernels.RopeTable, window: int, scale: float
 ) -> Gemma3Layer:
     """The operations of block `i`, shapes checked against the file. `window`: 0 sees all positions."""
     k, cpu, b, config, block = weights.ops, weights.cpu, model.buffers, model.config, weights.block(i)

@@ -7,9 +7,6 @@ for activations (`decoder.py`). The operations are documented in `kernels/_nativ
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tokenglass import kernels
 from tokenglass.models.batch import Batch
 from tokenglass.models.decoder import Decoder, Layer
@@ -45,7 +42,7 @@ class Llama(Decoder):
         return kernels.Logits(self.cpu, b.scores, self.vocab)
 
 
-def bind_layer(weights: Weights, i: int, model: Llama, turns: NDArray[np.float32]) -> Layer:
+def bind_layer(weights: Weights, i: int, model: Llama, turns: kernels.RopeTable) -> Layer:
     """The operations of block `i`, shapes checked against the file."""
     k, cpu, b, config, block = weights.ops, weights.cpu, model.buffers, model.config, weights.block(i)
     hidden, ffn, eps = config.hidden, config.ffn, config.norm_eps

@@ -6,9 +6,6 @@ turn by LongRoPE (`rope.py`). Room for activations: `decoder.py`. Source: https:
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tokenglass import kernels
 from tokenglass.models.batch import Batch
 from tokenglass.models.decoder import Decoder, Layer
@@ -44,7 +41,7 @@ class Phi3(Decoder):
         return kernels.Logits(self.cpu, b.scores, self.vocab)
 
 
-def bind_layer(weights: Weights, i: int, model: Phi3, turns: NDArray[np.float32]) -> Layer:
+def bind_layer(weights: Weights, i: int, model: Phi3, turns: kernels.RopeTable) -> Layer:
     """The operations of block `i`, shapes checked against the file."""
     k, cpu, b, config, block = weights.ops, weights.cpu, model.buffers, model.config, weights.block(i)
     hidden, ffn, eps = config.hidden, config.ffn, config.norm_eps

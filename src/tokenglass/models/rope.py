@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenglass import kernels
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource
 from tokenglass.models.weights import Weights
@@ -95,10 +96,11 @@ def read_rope(file: ModelSource, head_dim: int, context_length: int) -> Rope:
     )
 
 
-def rotations(rope: Rope, weights: Weights, context: int) -> F32:
-    """Cosines and sines of each position of the window, float32 [context, 2, dims / 2]."""
-    table: F32 = weights.ops.rope_table(frequencies(rope, weights, context), context)
-    return table if rope.attention_factor == 1.0 else table * np.float32(rope.attention_factor)
+def rotations(rope: Rope, weights: Weights, context: int) -> kernels.RopeTable:
+    """Cosines and sines of each position of the window."""
+    speeds = frequencies(rope, weights, context)
+    table: kernels.RopeTable = weights.ops.RopeTable(speeds, context, rope.attention_factor)
+    return table
 
 
 def frequencies(rope: Rope, weights: Weights, context: int) -> F32:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource, StringArray
-from tokenglass.tokens.bpe import build_byte_level, build_sentencepiece, encoder
+from tokenglass.tokens.bpe import build_byte_level, build_sentencepiece
 from tokenglass.tokens.charsmap import normaliser
 from tokenglass.tokens.pretokenizers import PRE_TOKENIZERS, PreTokenizer
 from tokenglass.tokens.tokenizer_json import check_spec, encoder_of
@@ -47,9 +47,9 @@ def build_encoder(gguf: ModelSource, vocabulary: Vocabulary) -> Callable[[], Enc
                 keep=vocabulary.user_defined,
             )
             return lambda: build_unigram(vocabulary, scores, normalise)
-        return lambda: encoder(build_sentencepiece(path, vocabulary, scores))
+        return lambda: build_sentencepiece(path, vocabulary, scores)
     merges, pre_tokenizer = gguf.get("tokenizer.ggml.merges", StringArray), pre_tokenizer_of(gguf)
-    return lambda: encoder(build_byte_level(path, vocabulary, merges, pre_tokenizer))
+    return lambda: build_byte_level(path, vocabulary, merges, pre_tokenizer)
 
 
 def pre_tokenizer_of(gguf: ModelSource) -> PreTokenizer:

@@ -19,24 +19,40 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tokenglass.errors import ParameterError
 
-_PRIVATE_USE = (*range(0xF0000, 0xFFFFE), *range(0x100000, 0x10FFFE))  # planes 15 and 16
+_PRIVATE_USE = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))  # planes 15 and 16
 NEVER = re.compile(r"(?!)")
 
 
 class ControlTexts:
-    """The control tokens of a vocabulary as texts to be found in another text."""
+    """The control tokens of a vocabulary as texts to be found in another text; some have thousands."""
 
     def __init__(self, ids: Mapping[str, int]) -> None:
         self.ids = {text: token_id for text, token_id in ids.items() if text.strip()}
-        self._any = _any_of(self.ids)
-        self._joined = "\0".join(self.ids)
-        self._bare = "\0".join(text for text in self.ids if text.replace(" ", "").isalnum())
-        self._beginnings = {text[:n] for text in self.ids for n in range(1, len(text))}
-        self._ends = {text[-n:] for text in self.ids for n in range(1, len(text))}
+
+    @cached_property
+    def _any(self) -> re.Pattern[str]:
+        return _any_of(self.ids)
+
+    @cached_property
+    def _joined(self) -> str:
+        return "\0".join(self.ids)
+
+    @cached_property
+    def _bare(self) -> str:
+        return "\0".join(text for text in self.ids if text.replace(" ", "").isalnum())
+
+    @cached_property
+    def _beginnings(self) -> set[str]:
+        return {text[:n] for text in self.ids for n in range(1, len(text))}
+
+    @cached_property
+    def _ends(self) -> set[str]:
+        return {text[-n:] for text in self.ids for n in range(1, len(text))}
 
     def split(self, text: str) -> Iterator[tuple[int, int, int | None]]:
         """(start, end, id) of each control token, the longest where several begin, and the text between."""
@@ -103,7 +119,7 @@ class Disguise:
     """
 
     def __init__(self, chars: set[str], taken: set[str], words: TemplateWords) -> None:
-        free = (chr(code) for code in _PRIVATE_USE if chr(code) not in taken)
+        free = (chr(code) for plane in _PRIVATE_USE for code in plane if chr(code) not in taken)
         pairs = list(zip(sorted(chars), free, strict=False))
         if len(pairs) < len(chars):
             raise ParameterError("messages", "have too many different characters to follow each of them")

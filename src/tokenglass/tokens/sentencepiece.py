@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import StringArray
-from tokenglass.tokens.bpe import build_sentencepiece, encoder
+from tokenglass.tokens.bpe import build_sentencepiece
 from tokenglass.tokens.charsmap import normaliser
 from tokenglass.tokens.ends import ends_of
 from tokenglass.tokens.settings import Settings
@@ -61,7 +61,7 @@ def read_model(path: Path, settings: Settings) -> tuple[Vocabulary, Callable[[],
         return vocabulary, lambda: build_unigram(vocabulary, scores, normalise)
 
     def build() -> Encoder:
-        encode = encoder(build_sentencepiece(path, vocabulary, _padded(scores, vocabulary), normalises=False))
+        encode = build_sentencepiece(path, vocabulary, _padded(scores, vocabulary), normalises=False)
         return lambda text, is_first: encode(normalise(text), is_first)
 
     return vocabulary, build
