@@ -79,6 +79,40 @@ def test_one_command_rewrites_pages_curves_and_readmes(
             ET.parse(tmp_path / "docs" / language / f"performance-{name}.svg")
 
 
+def test_a_further_model_gets_a_table_behind_the_main_one(
+    script: ModuleType, result: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = sys.modules["readme_table"]
+    asked: list[list[str]] = []
+
+    def measured(arguments: list[str]) -> str:
+        asked.append(list(arguments))
+        return json.dumps(result["main"] | {"model": f"measured {arguments[-1]}"})
+
+    monkeypatch.setattr(tables, "measured", measured)
+    monkeypatch.setattr(tables, "rewrite_readmes", lambda record: None)
+    monkeypatch.setattr(script, "RESULTS", tmp_path / "performance.jsonl")
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    for language in ("en", "zh"):
+        page = tmp_path / "docs" / language / "performance.md"
+        page.parent.mkdir(parents=True)
+        page.write_text(f"{tables.BEGIN}\nold\n{tables.END}\n", encoding="utf-8")
+    script.RESULTS.write_text(json.dumps(result) + "\n")
+    monkeypatch.setattr(sys, "argv", ["performance_page.py", "--only", "a.gguf", "b.gguf"])
+    script.main()
+    assert [arguments[-2:] for arguments in asked] == [["-m", "a.gguf"], ["-m", "b.gguf"]]
+    assert all(arguments[:2] == ["--vs", "llama.cpp"] for arguments in asked)
+    kept = json.loads(script.RESULTS.read_text().splitlines()[-1])
+    assert list(kept["others"]) == ["measured a.gguf", "measured b.gguf"]
+    for language in ("en", "zh"):
+        text = (tmp_path / "docs" / language / "performance.md").read_text(encoding="utf-8")
+        assert (
+            text.index(result["main"]["model"])
+            < text.index("measured a.gguf")
+            < text.index("measured b.gguf")
+        )
+
+
 def test_curves_are_those_of_the_numbers(script: ModuleType, result: dict[str, Any]) -> None:
     depth = script.series_of(result["main"], r"decode_(\d+)_tokens_per_s", 1)
     assert depth == {"tokenglass": [(0, 300), (4096, 210)], "llama.cpp": [(0, 100), (4096, 51)]}
@@ -99,8 +133,7 @@ def test_measuring_asks_for_the_main_run_and_for_each_number_of_threads(
 
     monkeypatch.setattr(sys.modules["readme_table"], "measured", measured)
     monkeypatch.setattr(script, "read_processors", lambda: Processors(8, 5))
-    script.measure(["-n", "1"])
-    assert asked[0][-2:] == ["-n", "1"]
+    script.measure()
     assert asked[0][:2] == ["--vs", "llama.cpp"]
     assert [arguments[-1] for arguments in asked[1:]] == ["1", "2", "3", "4", "5"]
 

@@ -27,7 +27,7 @@ LANES, GROUP, SPAN = (
 )  # rows of a panel; columns of a scale; positions of a partial sum
 MAX_ROWS, MAX_OUTPUTS = 512, 32  # rows of a step, and those of them that want logits
 MAX_SPAN_ROWS = 15
-PROCESS_BYTES, TOKEN_BYTES = 45_000_000, 600  # measured on Linux; the second for each row of the embedding
+PROCESS_BYTES, TOKEN_BYTES = 45_000_000, 170  # measured on Linux; the second for each row of the embedding
 NOT_HELD = ("rope_freqs.", "rope_factors_")  # read once, to make the table of rotations
 
 
