@@ -38,7 +38,7 @@ def build_byte_level(
     if wrong >= 0:
         problem = f"merge {wrong} is not two tokens of the vocabulary: {merges[wrong][:64]!r}"
         raise ModelFileError(path, "tokenizer.ggml.merges", problem)
-    cuts, nfc, whole = _cuts(pre_tokenizer), NFC(), pre_tokenizer.ignore_merges
+    cuts, nfc, whole = cuts_of(pre_tokenizer), NFC(), pre_tokenizer.ignore_merges
 
     def encode(text: str) -> list[int]:
         text = nfc.normalize_str(text) if pre_tokenizer.nfc else text
@@ -97,7 +97,8 @@ def _around_user_defined(vocabulary: Vocabulary, encode: Callable[[str], list[in
     return encode_parts
 
 
-def _cuts(pre_tokenizer: PreTokenizer) -> tokenizers.pre_tokenizers.PreTokenizer:
+def cuts_of(pre_tokenizer: PreTokenizer) -> tokenizers.pre_tokenizers.PreTokenizer:
+    """The rules as an object of the library; its words are in letters for bytes."""
     from tokenizers import Regex
     from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
 

@@ -2,8 +2,8 @@
 
     tokenizer.json · tokenizer_config.json · generation_config.json · chat_template.jinja
 
-What cuts and merges is what `bpe.py` gives the library, so ids are those of the GGUF; control tokens, which
-are kept out of it there, are special tokens here.
+What cuts and merges is what `bpe_object.py` makes; control tokens, which are kept out of it there, are
+special tokens here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats import ModelSource, StringArray
-from tokenglass.tokens.bpe import build_byte_level, build_sentencepiece
+from tokenglass.tokens.bpe_object import byte_level_object, sentencepiece_object
 from tokenglass.tokens.gguf import lowers_case, pre_tokenizer_of
 from tokenglass.tokens.gguf_vocabulary import vocabulary_of
 from tokenglass.tokens.tokenizer_json import Spec
@@ -60,10 +60,10 @@ def _spec(model: ModelSource, vocabulary: Vocabulary) -> Spec:
         return {"version": "1.0", **wordpiece_spec(tokens, lower_case=lowers_case(model, vocabulary))}
     if vocabulary.style is Style.BYTE_LEVEL:
         merges = model.get("tokenizer.ggml.merges", StringArray)
-        built = build_byte_level(model.path, vocabulary, merges, pre_tokenizer_of(model))
+        built = byte_level_object(model.path, vocabulary, merges, pre_tokenizer_of(model))
     else:
         scores = model.get("tokenizer.ggml.scores", np.float32)
-        built = build_sentencepiece(model.path, vocabulary, scores)
+        built = sentencepiece_object(model.path, vocabulary, scores)
     spec: Spec = json.loads(built.to_str())
     spec["decoder"] = _BYTE_LEVEL if vocabulary.style is Style.BYTE_LEVEL else _pieces(vocabulary)
     unused = {
