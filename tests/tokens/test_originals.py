@@ -9,7 +9,6 @@ characters.
 from __future__ import annotations
 
 import os
-import subprocess
 import unicodedata
 from collections.abc import Callable
 from functools import partial
@@ -21,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.tokens.corpus import CONTROL_TOKENS, lines
-from tests.tokens.real_files import fetch, path_of
+from tests.tokens.real_files import path_of
 from tokenglass.tokens import Tokenizer
 from tokenglass.tokens.ranks import ENCODINGS, read_ranks
 
@@ -32,20 +31,6 @@ SPECIAL = (
     "<|endoftext|>", "<|im_start|>", "<think>", "<tool_call>", "<｜User｜>", "<start_of_turn>", "<bos>",
     "[SEP]", "[UNK]", "<|begin_of_text|>", "<|eot_id|>", "<unused7>", *CONTROL_TOKENS,
 )  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the packages' files lie."""
-    named = os.environ.get("TOKENGLASS_TEST_TOKENIZERS")
-    if named:
-        return Path(named)
-    made = tmp_path_factory.mktemp("tokenizers")
-    try:
-        fetch(made)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"the packages cannot be fetched: {error}")
-    return made
 
 
 def by_tokenizers(path: Path) -> tuple[Path, Reference]:
@@ -111,10 +96,10 @@ ORIGINALS: dict[str, Callable[[Path], tuple[Path, Reference]]] = {
 
 
 @pytest.fixture(scope="module", params=list(ORIGINALS))
-def pair(request: pytest.FixtureRequest, folder: Path) -> tuple[Tokenizer, Reference, Reference]:
+def pair(request: pytest.FixtureRequest, tokenizer_packages: Path) -> tuple[Tokenizer, Reference, Reference]:
     """Our tokenizer, its ids for a text, and the original's."""
     name = request.param.split(" ")[0]
-    path, reference = ORIGINALS[request.param](path_of(folder, name))
+    path, reference = ORIGINALS[request.param](path_of(tokenizer_packages, name))
     tokenizer = Tokenizer.from_path(path)
     has_control = name != "sentencepiece"  # there no text ever is a control token
     bos = [tokenizer.vocabulary.bos_id]
@@ -166,12 +151,14 @@ def test_ids_of_a_million_characters(pair: tuple[Tokenizer, Reference, Reference
     ("model", "original"),
     [("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", "qwen3"), ("gemma-3-270m-q4_k_m.gguf", "gemma3")],
 )
-def test_a_gguf_gives_the_ids_of_its_familys_tokenizer_json(folder: Path, model: str, original: str) -> None:
+def test_a_gguf_gives_the_ids_of_its_familys_tokenizer_json(
+    tokenizer_packages: Path, model: str, original: str
+) -> None:
     """Qwen2.5 and Qwen3 have one vocabulary but for their special tokens."""
     path = Path(os.environ.get("TOKENGLASS_TEST_MODELS", "")) / model
     if not path.is_file():
         pytest.skip(f"TOKENGLASS_TEST_MODELS has no {model}")
-    gguf, json_ = Tokenizer.from_path(path), Tokenizer.from_path(path_of(folder, original))
+    gguf, json_ = Tokenizer.from_path(path), Tokenizer.from_path(path_of(tokenizer_packages, original))
     assert [
         line for line in lines(5000, 31) if gguf.encode(line, bos=False) != json_.encode(line, bos=False)
     ] == []

@@ -124,9 +124,9 @@ class LanguageModel:
         **settings: Unpack[Settings],
     ) -> Generation:
         """The whole answer. max_tokens None: as far as the window goes; min_tokens: at least so many; stop:
-        end before any of these texts; ignore_eos: go on where the model ends; use_cache False: compute the
-        whole text again for every token, like the first loop in a book; settings: the fields of `Sampling`
-        (or give a `sampling`). The default is the best token each time.
+        end before any of these texts or control tokens; ignore_eos: go on where the model ends; use_cache
+        False: compute the whole text again for every token, like the first loop in a book; settings: the
+        fields of `Sampling` (or give a `sampling`). The default is the best token each time.
 
         model.generate("The capital of France is", max_tokens=8).ids
         # (7042, 30, 198, 198, 504, 1797, 1918, 553)

@@ -33,7 +33,7 @@ ZH = {
     "the same seed gives the same answer; drawn when not given": "种子相同，答案就相同；不写则随机取一个",
     "where the answer ends": "答案在哪里结束",
     "at most N tokens (default: %(default)s)": "最多 N 个词元（默认：%(default)s）",
-    "end before this text; may be given again": "在这段文字之前结束；可以写多次",
+    "end before this text or control token; may be given again": "在这段文字或这个控制词元之前结束；可以写多次",
     "at least N tokens, whatever the model says": "至少 N 个词元，不管模型想在哪里结束",
     "go on where the model ends its answer": "模型说完了也继续",
     "how it runs": "怎样运行",

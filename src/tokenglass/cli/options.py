@@ -101,7 +101,7 @@ def run_parser() -> Parser:
         action="append",
         default=[],
         metavar="TEXT",
-        help="end before this text; may be given again",
+        help="end before this text or control token; may be given again",
     )
     add("--min-tokens", type=int, default=0, metavar="N", help="at least N tokens, whatever the model says")
     add("--ignore-eos", action="store_true", help="go on where the model ends its answer")
