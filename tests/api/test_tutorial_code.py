@@ -147,13 +147,13 @@ def test_the_next_tokens_distribution_is_the_same(theirs: Found, model: tg.Langu
         assert [token.id for token in best] == found["best"][0]
         np.testing.assert_allclose([token.probability for token in best], found["best"][1], rtol=1e-3)
         with model.step(prompt, temperature=TEMPERATURE, top_k=TOP_K, seed=1) as step:
-            decision = step.draw(num_shown=TOP_K).decision
+            decision = step.draw(trace_top=TOP_K).decision
         assert decision is not None
         kept = [c for c in decision.top if c.p > 0]
         assert [c.token_id for c in kept] == found["top_k"][0]
         np.testing.assert_allclose([c.p for c in kept], found["top_k"][1], rtol=1e-3)
         with model.step(prompt, temperature=1, top_p=TOP_P, seed=1) as step:
-            decision = step.draw(num_shown=1).decision
+            decision = step.draw(trace_top=1).decision
         assert decision is not None
         assert abs(decision.stages[0].survivors - found["top_p"]) <= 2  # theirs are float32 sums
 

@@ -88,7 +88,7 @@ def test_going_back_costs_one_row_and_asking_again_nothing(engine: Engine) -> No
         stepper.truncate(len(PROMPT) + 4)
         assert stepper.num_cached == len(PROMPT) + 3
         stepper.scores()
-        stepper.draw(num_shown=3)
+        stepper.draw(trace_top=3)
         assert stepper.num_passes == before + 1
 
 
@@ -115,7 +115,7 @@ def test_ids_that_a_tokenizer_would_never_write_are_kept(engine: Engine) -> None
 def test_reasons_are_those_of_the_stream(engine: Engine) -> None:
     request = Request(prompt_ids=PROMPT, sampling=DRAWN, max_tokens=1, trace_top=5)
     with Stepper(engine, PROMPT, sampling=DRAWN) as stepper:
-        assert stepper.draw(num_shown=5).decision == next(engine.stream(request)).decision
+        assert stepper.draw(trace_top=5).decision == next(engine.stream(request)).decision
         assert stepper.draw().decision is None
 
 
@@ -184,7 +184,7 @@ def test_what_a_conversation_kept_gives_way_to_a_stepper(tiny_model_path: Path) 
     assert engine.scheduler.pool.num_free == 2
 
 
-@pytest.mark.parametrize("prompt", [[], [-1], [300_000], [True]])
+@pytest.mark.parametrize("prompt", [[], [-1], [300_000], ["a"]])
 def test_bad_prompts_are_refused(engine: Engine, prompt: list[int]) -> None:
     with pytest.raises(ParameterError):
         Stepper(engine, prompt)

@@ -197,3 +197,8 @@ def test_failing_listener_stops_the_pull_cleanly(entry: Entry, store: Path) -> N
         pull("tiny", progress=listener, store=store, catalogue=[entry])
     assert leftovers(store) == []
     assert not (store / entry.stored_as).exists()
+
+
+def test_a_name_that_ends_as_a_file_does_is_said_to_be_no_file(store: Path) -> None:
+    with pytest.raises(ModelNotFoundError, match=r"there is no file 'nofile\.gguf'.*path of a \.gguf file"):
+        resolve("nofile.gguf", store=store)

@@ -98,7 +98,7 @@ def test_reasons_look_no_further_down_the_vocabulary_than_the_draw(monkeypatch: 
     sampling = Sampling(temperature=0.7, seed=1)
     plain = choose_row(logits, 0, Draw(sampling, range(9)))
     monkeypatch.setattr(kernels.Logits, "top", counted)
-    told = choose_row(logits, 0, Draw(sampling, range(9), num_shown=5))
+    told = choose_row(logits, 0, Draw(sampling, range(9), trace_top=5))
     assert told.token_id == plain.token_id
     assert max(asked) <= 64
     assert told.decision is not None

@@ -72,7 +72,7 @@ def test_numbers_are_those_in_the_reasons_of_a_draw() -> None:
     draw = Draw(
         Sampling(temperature=0.8, top_k=60, top_p=0.9, typical_p=0.9, repetition_penalty=1.2, seed=3),
         [1, 2, 3],
-        num_shown=500,
+        trace_top=500,
     )
     decision = choose_row(row, 0, draw).decision
     assert decision is not None

@@ -27,8 +27,8 @@ def drawn(z: list[float], num: int = 1000, **values: Any) -> set[int]:
     return {choose_row(logits, 0, Draw(Sampling(seed=seed, **values), [0])).token_id for seed in range(num)}
 
 
-def decide(z: list[float], *, num_shown: int = 4, seed: int = 1, **values: Any) -> Decision:
-    decision = choose_row(logits_of(z), 0, Draw(Sampling(seed=seed, **values), [0], 0, num_shown)).decision
+def decide(z: list[float], *, trace_top: int = 4, seed: int = 1, **values: Any) -> Decision:
+    decision = choose_row(logits_of(z), 0, Draw(Sampling(seed=seed, **values), [0], 0, trace_top)).decision
     assert decision is not None
     return decision
 
@@ -168,12 +168,12 @@ def test_a_token_of_rank_50_is_shown_beside_the_best_five() -> None:
     """D3."""
     z = np.linspace(1, 0, 80).tolist()
     decision = next(
-        d for seed in range(2000) if (d := decide(z, num_shown=5, seed=seed, temperature=1.0)).rank == 50
+        d for seed in range(2000) if (d := decide(z, trace_top=5, seed=seed, temperature=1.0)).rank == 50
     )
     assert [c.token_id for c in decision.top] == [0, 1, 2, 3, 4, 49]
     assert sum(c.p for c in decision.top) + decision.rest_p == pytest.approx(1, abs=1e-6)
     assert sum(c.raw_p for c in decision.top) + decision.rest_raw_p == pytest.approx(1, abs=1e-6)
     assert decision.rest_p > 0.5
-    greedy = decide(z[::-1], num_shown=3)
+    greedy = decide(z[::-1], trace_top=3)
     assert [c.token_id for c in greedy.top] == [79, 78, 77]  # not the first ids of the vocabulary
     assert greedy.top[0].raw_p == decision.top[0].raw_p

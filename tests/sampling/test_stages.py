@@ -22,9 +22,9 @@ KNOWN = [2.0, 1.0, 0.0, -1.0]
 
 
 def decide(
-    z: list[float], *, ids: Any = (), num_prompt: int = 0, num_shown: int = 4, **values: Any
+    z: list[float], *, ids: Any = (), num_prompt: int = 0, trace_top: int = 4, **values: Any
 ) -> Decision:
-    choice = choose_row(logits_of(z), 0, Draw(Sampling(seed=5, **values), ids, num_prompt, num_shown))
+    choice = choose_row(logits_of(z), 0, Draw(Sampling(seed=5, **values), ids, num_prompt, trace_top))
     assert choice.decision is not None
     return choice.decision
 
@@ -158,7 +158,7 @@ def test_where_nobody_asks_no_reasons_are_made(monkeypatch: pytest.MonkeyPatch) 
     for silent in (Sampling(), sampling):
         assert choose_row(logits_of(KNOWN), 0, Draw(silent, range(3))).decision is None
         with pytest.raises(AssertionError):
-            choose_row(logits_of(KNOWN), 0, Draw(silent, range(3), num_shown=0))
+            choose_row(logits_of(KNOWN), 0, Draw(silent, range(3), trace_top=0))
 
 
 def test_greedy_shows_the_raw_distribution() -> None:
@@ -208,7 +208,7 @@ def test_any_combination_draws_a_survivor_and_adds_up(
     z: list[float], values: dict[str, Any], position: int
 ) -> None:
     ids = [i % len(z) for i in range(position)]
-    decision = decide(z, ids=ids, num_prompt=position // 2, num_shown=5, **values)
+    decision = decide(z, ids=ids, num_prompt=position // 2, trace_top=5, **values)
     assert math.isfinite(decision.logp)
     assert sum(c.p for c in decision.top) + decision.rest_p == pytest.approx(1, abs=1e-6)
     assert all(0 < stage.mass <= 1 + 1e-6 and stage.survivors >= 1 for stage in decision.stages)

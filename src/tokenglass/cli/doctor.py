@@ -67,7 +67,8 @@ def rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         + (t("can be written") if store["is_writable"] else t("cannot be written")),
     )
     is_here = store["default_path"] is not None
-    yield t("default model"), f"{store['default_model']}: " + (t("is here") if is_here else t("is not here"))
+    here = t("{model}: is here" if is_here else "{model}: is not here", model=store["default_model"])
+    yield t("default model"), here
     for name, value in facts["environment"].items():
         yield t("environment"), f"{name}={value}"
     for text in facts["problems"]:

@@ -27,6 +27,7 @@ from tokenglass.processors import ROOT, memory_limit, read_line, read_processors
 
 REQUIRED = ("numpy", "tokenizers", "minijinja", "rich", "pip")
 EXTRAS = {  # as in pyproject.toml; a test compares them
+    "transformers": ("torch", "transformers", "accelerate", "gguf"),
     "peers": ("llama-cpp-python",),
     "oracle": ("torch", "transformers", "accelerate", "gguf", "sentencepiece", "tiktoken"),
     "test": (

@@ -34,8 +34,8 @@ ZH = {
     "{used}, {free} free, ": "已用 {used}，磁盘空闲 {free}，",
     "can be written": "可以写入",
     "cannot be written": "不能写入",
-    "is here": "本机已有",
-    "is not here": "本机没有",
+    "{model}: is here": "{model}：本机已有",
+    "{model}: is not here": "{model}：本机没有",
     "ready to run": "可以运行",
     "it cannot run like this": "现在还不能运行",
     # problems

@@ -113,7 +113,6 @@ ZH = {
     "must name tokens from 0 to {last}": "里的词元要在 0 到 {last} 之间",
     "other requests hold the cache's pages": "缓存页被别的请求占着",
     "Wait for them to end, or close a stepper": "请等它们结束，或者关闭一个 stepper",
-    "Give it a word to start from": "请至少给一个词",
     "cannot be taken: the context window of {n} is full": "不能取：{n} 个词元的上下文窗口已满",
     "must be text, a list of messages, or a list of token ids": "要是文字、消息的列表，或者词元 id 的列表",
     "is given, and {name} too: put all settings in one": "已经给了，又给了 {name}：请把参数都放在一处",

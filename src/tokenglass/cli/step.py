@@ -100,7 +100,7 @@ class Session:
         decision: Decision | None = None
         while True:
             if not is_shown:
-                decision = None if self.stepper.is_full else self.stepper.draw(num_shown=self.top).decision
+                decision = None if self.stepper.is_full else self.stepper.draw(trace_top=self.top).decision
                 self.show(decision)
                 is_shown = True
             line = self.read()

@@ -44,13 +44,8 @@ class Scheduler:
         self.running: list[Sequence] = []
         self.kept: list[Sequence] = []  # ended, with their cache; the oldest goes first when room is needed
 
-    def submit(self, request: Request, *, reuse: Sequence | None = None, keep: bool = False) -> Sequence:
-        """Queues a request. ContextFullError: no room for even one token of answer; ParameterError: an id
-        that is no token.
-
-        keep: when it ends its cache stays, for one later request that names the sequence as `reuse`. That
-        changes no answer, only what has to be computed; `forget` gives the pages back.
-        """
+    def check(self, request: Request) -> None:
+        """ContextFullError: no room for even one token of answer; ParameterError: an id that is no token."""
         num_prompt = len(request.prompt_ids)
         if num_prompt >= self.context_length:
             raise ContextFullError(num_prompt, self.context_length)
@@ -58,6 +53,15 @@ class Scheduler:
         for name, ids in (("prompt_ids", request.prompt_ids), ("logit_bias", request.sampling.logit_bias)):
             if not all(0 <= token < num_tokens for token in ids):
                 raise ParameterError(name, f"must name tokens from 0 to {num_tokens - 1}")
+
+    def submit(self, request: Request, *, reuse: Sequence | None = None, keep: bool = False) -> Sequence:
+        """Queues a request. Errors as for `check`.
+
+        keep: when it ends its cache stays, for one later request that names the sequence as `reuse`. That
+        changes no answer, only what has to be computed; `forget` gives the pages back.
+        """
+        self.check(request)
+        num_prompt = len(request.prompt_ids)
         room = self.context_length - num_prompt
         limit = num_prompt + (room if request.max_tokens is None else min(room, request.max_tokens))
         before = request.prompt_ids[-1] if request.continues_text else None

@@ -12,7 +12,8 @@ from types import TracebackType
 
 from tokenglass.cache.pages import pages_for
 from tokenglass.engine.loop import Engine
-from tokenglass.errors import ContextFullError, ParameterError
+from tokenglass.engine.request import Request
+from tokenglass.errors import ParameterError
 from tokenglass.models.batch import Batch, Slice
 from tokenglass.sampling import Choice, Draw, Sampling
 from tokenglass.sampling.candidates import Scores
@@ -35,15 +36,11 @@ class Stepper:
     def __init__(
         self, engine: Engine, prompt_ids: Sequence[int], *, sampling: Sampling | None = None
     ) -> None:
-        if not prompt_ids:
-            raise ParameterError("prompt", "is empty", remedy="Give it a word to start from")
-        if len(prompt_ids) >= engine.context_length:
-            raise ContextFullError(len(prompt_ids), engine.context_length)
+        request = Request(prompt_ids=prompt_ids, sampling=sampling or Sampling())
+        engine.scheduler.check(request)
         self._engine = engine
-        self.sampling = sampling or Sampling()
-        for token_id in prompt_ids:
-            self._check_token("prompt_ids", token_id)
-        self.ids = list(prompt_ids)
+        self.sampling = request.sampling
+        self.ids = list(request.prompt_ids)
         self.num_prompt = len(self.ids)
         self.num_cached = 0
         self.num_passes = 0  # forward passes so far
@@ -82,13 +79,13 @@ class Stepper:
             self._scores = self._forward()
         return self._scores
 
-    def draw(self, *, num_shown: int | None = None) -> Choice:
+    def draw(self, *, trace_top: int | None = None) -> Choice:
         """The token that the sampling settings give here, as `Engine.stream` would; nothing is taken.
 
-        The same each time: a draw is a function of seed and position. `num_shown`: with reasons, and this
+        The same each time: a draw is a function of seed and position. `trace_top`: with reasons, and this
         many candidates. ModelOutputError: there is nothing to choose.
         """
-        choice = choose_row(self.scores(), 0, Draw(self.sampling, self.ids, self.num_prompt, num_shown))
+        choice = choose_row(self.scores(), 0, Draw(self.sampling, self.ids, self.num_prompt, trace_top))
         if choice.error is not None:
             raise choice.error
         return choice

@@ -167,6 +167,8 @@ def _unknown_name(wanted: str, store: Path, catalogue: Sequence[Entry]) -> Model
     known = [entry.name for entry in catalogue] + own
     aliases = {alias: entry.name for entry in catalogue for alias in entry.aliases}
     near = difflib.get_close_matches(wanted.lower(), [*known, *aliases], n=3, cutoff=0.6)
+    if wanted.endswith(".gguf") and not near:
+        return _no_such_file(wanted, Path(wanted))
     remedy = f"Known models: {', '.join(known)}"
     if near:
         remedy = f"Did you mean {' or '.join(near)}? {remedy}"

@@ -22,14 +22,14 @@ from tokenglass.trace import Decision, Stage
 class Draw:
     """What one row asks for: the token after `ids`, of which the first `num_prompt` are the prompt.
 
-    num_shown: how many candidates the reasons show; None: nobody asks for reasons. banned: ids that are not
+    trace_top: how many candidates the reasons show; None: nobody asks for reasons. banned: ids that are not
     to be chosen here, whatever their scores.
     """
 
     sampling: Sampling
     ids: Sequence[int]
     num_prompt: int = 0
-    num_shown: int | None = None
+    trace_top: int | None = None
     banned: frozenset[int] = frozenset()
 
     @property
@@ -63,7 +63,7 @@ def choose_row(logits: Scores, row: int, draw: Draw) -> Choice:
     best = scores.argmax(at)
     if best < 0:
         return Choice(-1, error=ModelOutputError(draw.position))
-    stages: list[Stage] | None = None if draw.num_shown is None else []
+    stages: list[Stage] | None = None if draw.trace_top is None else []
     if sampling.is_greedy:
         candidates, token_id = None, best
     else:
@@ -71,9 +71,9 @@ def choose_row(logits: Scores, row: int, draw: Draw) -> Choice:
         candidates = Candidates(scores, at, sampling.temperature)
         cut(candidates, sampling, stages)
         token_id = candidates.draw(uniform(sampling.seed, draw.position))
-    if draw.num_shown is None or stages is None:
+    if draw.trace_top is None or stages is None:
         return Choice(token_id)
-    return Choice(token_id, reasons_of(logits, row, token_id, candidates, stages, draw.num_shown, is_edited))
+    return Choice(token_id, reasons_of(logits, row, token_id, candidates, stages, draw.trace_top, is_edited))
 
 
 def uniform(seed: int, position: int) -> float:

@@ -14,16 +14,16 @@ def reasons_of(
     token_id: int,
     candidates: Candidates | None,
     stages: list[Stage],
-    num_shown: int,
+    trace_top: int,
     is_edited: bool,
 ) -> Decision:
     """The decision for a token that has been chosen; `candidates`: what survived, None where it was the best
     token.
 
     logits: the model's own, before bias and penalties; is_edited: there were some, so that the candidates
-    have an order of their own. The shown tokens are the `num_shown` best of `logits` and the chosen one.
+    have an order of their own. The shown tokens are the `trace_top` best of `logits` and the chosen one.
     """
-    largest, total, below, better, shown, scores = logits.survey(row, token_id, num_shown)
+    largest, total, below, better, shown, scores = logits.survey(row, token_id, trace_top)
     log_total = math.log(total)
     raw = [math.exp(score - largest) / total for score in scores]
     if candidates is None:
