@@ -39,7 +39,7 @@ TINY = """\
 │     ├────╮
 │     │  norm              64                          128     512 B  F32
 │     │  q, k, v           64 → 128                 16.4 k   10.2 kB  Q4_1
-│     │  attention         4 heads of 16, 2 KV heads
+│     │  attention         heads: 4 of 16; KV heads: 2
 │     │                    positions by rotation (RoPE)
 │     │  out               64 → 64                   8,192    5.1 kB  Q4_1
 │     ⊕←───╯
@@ -107,8 +107,8 @@ def test_the_columns_add_up_and_every_tensor_has_its_place(
 
 def test_windows_are_told_apart(tmp_path: Path, tokenglass_: Command) -> None:
     out = tokenglass_("show", write_tiny_model(tmp_path / "m.gguf", "gemma3")).out
-    assert "1 layers see all\n" in out
-    assert "5 layers see the last 16 positions\n" in out
+    assert "layers that see all: 1\n" in out
+    assert "layers that see the last 16 positions: 5\n" in out
     assert "in windows)" in out
 
 
@@ -177,7 +177,7 @@ def test_a_folder_of_a_foreign_model_is_shown(tmp_path: Path, tokenglass_: Comma
     outcome = tokenglass_("show", tmp_path)
     assert "config.json: model_type: mixtral is not supported yet" in outcome.out.replace("\n", " ")
     assert "│     │  q, k, v           32 → 96" in outcome.out
-    assert "│     │  attention         4 heads of 8, 2 KV heads\n" in outcome.out
+    assert "│     │  attention         heads: 4 of 8; KV heads: 2\n" in outcome.out
     assert "│     │  block_sparse_moe" in outcome.out
     assert "experts     4, ? at a time\n" in outcome.out
     kinds = {kind["name"]: kind for kind in tokenglass_("show", tmp_path, "--json").json["tensors"]}

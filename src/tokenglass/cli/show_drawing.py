@@ -102,21 +102,21 @@ def _attention(record: dict[str, Any]) -> Iterator[str]:
     """What attention does, in words: heads, positions, windows."""
     heads, kv_heads, head_dim = record["heads"], record["kv_heads"], record["head_dim"]
     if heads and kv_heads and head_dim:
-        yield t("{heads} heads of {dim}, {kv} KV heads", heads=heads, kv=kv_heads, dim=head_dim)
+        yield t("heads: {heads} of {dim}; KV heads: {kv}", heads=heads, kv=kv_heads, dim=head_dim)
     rope = record["rope"]
     turned = rope and (
         t("positions by rotation (RoPE)")
         if rope["layers"] == record["layers"]
-        else t("{n} layers rotate (RoPE)", n=rope["layers"])
+        else t("layers that rotate (RoPE): {n}", n=rope["layers"])
     )
     if turned:
         yield turned
     windows = record["windows"]
     for window, count in windows.items():
         if window != "0":
-            yield t("{n} layers see the last {window} positions", n=count, window=f"{int(window):,}")
+            yield t("layers that see the last {window} positions: {n}", n=count, window=f"{int(window):,}")
         elif len(windows) > 1:
-            yield t("{n} layers see all", n=count)
+            yield t("layers that see all: {n}", n=count)
 
 
 def _head(kinds: dict[str, Any], record: dict[str, Any]) -> str:
