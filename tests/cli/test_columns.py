@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tokenglass.cli.columns import bar, clip, escaped, left, percent, quoted, right, width
+from tokenglass.cli.columns import bar, bare, clip, escaped, left, percent, quoted, right, size, width
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,16 @@ def test_bar_where_the_letters_are_missing(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_percent_keeps_small_numbers(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+def test_a_bare_token_is_text_or_its_bytes_in_brackets() -> None:
+    assert bare(b" the\n") == " the\\n"
+    assert bare(b"\xe5\xa4") == "‹e5 a4›"
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "words"),
+    [(None, "-"), (512, "512 B"), (2300, "2.3 kB"), (98_362_432, "98.4 MB"), (7 * 10**12, "7.0 TB")],
+)
+def test_sizes_are_said_in_the_unit_that_fits(num_bytes: int | None, words: str) -> None:
+    assert size(num_bytes) == words

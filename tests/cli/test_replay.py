@@ -115,7 +115,7 @@ def test_model_is_found_by_the_name_in_the_trace(
     trace: Callable[..., Path], tokenglass_: Command, tiny_model_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = trace("--max-tokens", 2)
-    assert "no model is called 'tiny-llama.gguf'" in tokenglass_("replay", path).error
+    assert "there is no file 'tiny-llama.gguf'" in tokenglass_("replay", path).error
     monkeypatch.chdir(tiny_model_path.parent)
     assert tokenglass_("replay", path).status == 0
 

@@ -72,6 +72,14 @@ def quoted(raw: bytes) -> str:
     return f'"{text}"'
 
 
+def bare(raw: bytes) -> str:
+    """A token among others, without quotes: text; bytes that are no whole characters as `‹e5 a4›`."""
+    try:
+        return escaped(raw.decode())
+    except UnicodeDecodeError:
+        return f"‹{raw.hex(' ')}›"
+
+
 def escaped(text: str, more: Mapping[str, str] = MappingProxyType({})) -> str:
     r"""`text` with what cannot be seen as escapes: `\n`, `\x1b`, `\u202e`, and `more`; spaces stay."""
     if text.isascii() and text.isprintable() and not more:

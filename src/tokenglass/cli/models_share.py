@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tokenglass.cli.columns import size
 from tokenglass.cli.language import t
 from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
@@ -41,7 +42,7 @@ def share_models(arguments: list[str], parser: Parser) -> int:
                 t("nothing is stored in {path}", path=store), remedy="tokenglass models pull NAME"
             )
         for file in files:
-            say(f"  {file.repository}/{file.name}  {file.num_bytes / 1e6:.1f} MB")
+            say(f"  {file.repository}/{file.name}  {size(file.num_bytes)}")
         host = own_address() if options["host"] in ANY_ADDRESS else options["host"]
         if host.startswith("127.") or host in ("localhost", "::1"):
             say(t("Only this machine can reach it. For the room: add --host 0.0.0.0"))

@@ -10,15 +10,12 @@ from typing import Any
 from tokenglass import __version__
 from tokenglass.cli.options import RunOptions
 from tokenglass.cli.prompt import is_chat
+from tokenglass.cli.sampling_options import NAMES as SAMPLING
 from tokenglass.engine import Engine, Request
 from tokenglass.errors import UsageError
 from tokenglass.sampling import Sampling
 
 MAX_HASHED_BYTES = 1 << 30  # reading more takes longer than an answer is worth waiting for
-SAMPLING = (
-    "temperature", "top_k", "top_p", "min_p", "typical_p",
-    "repetition_penalty", "presence_penalty", "frequency_penalty", "seed",
-)  # fmt: skip
 
 
 def settings(engine: Engine, options: RunOptions, request: Request) -> dict[str, Any]:

@@ -10,11 +10,12 @@ Everything goes by ids (`engine/stepping.py`): what was taken is never read agai
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from typing import Any
 
-from tokenglass.cli.columns import bar, columns, escaped, is_terminal, left, percent, quoted, right, width
+from tokenglass.cli.columns import bar, bare, columns, is_terminal, left, percent, quoted, right, width
 from tokenglass.cli.errors import error_line
 from tokenglass.cli.language import t
 from tokenglass.cli.looking import Opened, add_looking, opened
@@ -201,7 +202,7 @@ class Session:
         lines.append(
             "      "
             + t("token {n}, entropy {bits} bits", n=len(self.stepper.taken_ids) + 1,
-                bits=f"{decision.entropy / 0.6931471805599453:.2f}")
+                bits=f"{decision.entropy / math.log(2):.2f}")
         )  # fmt: skip
         return lines
 
@@ -210,11 +211,7 @@ class Session:
         pieces: list[str] = []
         room = 2 * columns() - 4
         for token_id in reversed(self.stepper.taken_ids):
-            raw = self.vocabulary.token_bytes(token_id)
-            try:
-                piece = escaped(raw.decode())
-            except UnicodeDecodeError:
-                piece = f"‹{raw.hex(' ')}›"
+            piece = bare(self.vocabulary.token_bytes(token_id))
             room -= width(piece) + 1
             if room < 0:
                 pieces.append("…")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tokenglass.cli.columns import clip, columns, escaped, is_terminal, left, quoted, right, width
+from tokenglass.cli.columns import bare, clip, columns, escaped, is_terminal, left, quoted, right, width
 from tokenglass.cli.language import t
 from tokenglass.cli.output import write
 from tokenglass.tokens import Tokenizer
@@ -35,7 +35,7 @@ class Encoded:
 def show_pieces(result: Encoded, limit: int) -> None:
     """The text with its cuts: coloured in a terminal, and `│` between tokens always."""
     vocabulary = result.tokenizer.vocabulary
-    texts = [_piece_text(piece) for piece in result.pieces[:limit]]
+    texts = [bare(piece) for piece in result.pieces[:limit]]
     if is_terminal():
         from rich.console import Console
         from rich.text import Text
@@ -183,13 +183,6 @@ def _plain_spans(result: Encoded, text: str) -> Spans:
     """The text alone: costs by script leave the chat's own words out."""
     vocabulary = result.tokenizer.vocabulary
     return Spans(text, [vocabulary.token_bytes(i) for i in result.tokenizer.encode(text, bos=False)])
-
-
-def _piece_text(piece: bytes) -> str:
-    try:
-        return escaped(piece.decode())
-    except UnicodeDecodeError:
-        return f"‹{piece.hex(' ')}›"
 
 
 def _count(num: int | None) -> str:

@@ -195,9 +195,7 @@ def _steps(part: Any) -> Iterator[dict[str, Any]]:
     """A normalizer, pre-tokenizer or decoder as its single steps."""
     if not isinstance(part, dict):
         return
-    inner = [
-        part[name] for name in ("normalizers", "pretokenizers", "decoders", "processors") if name in part
-    ]
+    inner = [part[name] for name in _SEQUENCES if name in part]
     if not inner:
         yield part
     for steps in inner:

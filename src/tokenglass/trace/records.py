@@ -8,6 +8,7 @@ Named tuples inside: a step makes a dozen of them, and frozen dataclasses take f
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ class Decision(NamedTuple):
     @property
     def surprisal_bits(self) -> float:
         """-log2 of the token's raw probability: how unexpected it was."""
-        return -self.raw_logp / 0.6931471805599453
+        return -self.raw_logp / math.log(2)
 
 
 @dataclass(frozen=True)
