@@ -1,7 +1,7 @@
 """docs/en/performance.md and docs/zh/performance.md: measure, keep the result, rewrite tables and curves.
 
-    python bench/performance_page.py qwen.gguf gemma.gguf   # some fifteen minutes; also rewrites the READMEs
-    python bench/performance_page.py --only qwen.gguf       # these models, two minutes each; the rest stays
+    python bench/performance_page.py qwen.gguf gemma.gguf   # some twenty minutes; also rewrites READMEs
+    python bench/performance_page.py --only qwen.gguf       # these models, some minutes each; the rest stays
     python bench/performance_page.py --from-results         # only rewrite, from the last line of the results
 
 The main run is that of the default model; further files get a smaller table each. Needs llama-cpp-python and
