@@ -18,6 +18,14 @@ KINDS: dict[str, dict[str, Any]] = {
     "gemma2": {
         **_SIZES, "intermediate_size": 96, "num_key_value_heads": 2, "head_dim": 16, "sliding_window": 16,
     },
+    "phi3": {
+        **_SIZES, "intermediate_size": 96, "num_key_value_heads": 2, "max_position_embeddings": 256,
+        "original_max_position_embeddings": 20,
+        "rope_parameters": {
+            "rope_type": "longrope", "rope_theta": 5000.0, "short_factor": [1.0 + i / 10 for i in range(8)],
+            "long_factor": [1.0 + i for i in range(8)], "original_max_position_embeddings": 20,
+        },
+    },
     "mamba": {"hidden_size": 64, "num_hidden_layers": 2, "state_size": 8},
     "jamba": {
         **_SIZES, "intermediate_size": 96, "num_key_value_heads": 2, "num_hidden_layers": 8,

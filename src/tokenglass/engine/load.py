@@ -59,7 +59,9 @@ def load(
     run. activations, kv, weights and max_rows are settings of our own kernels, the others of this engine.
     MissingExtraError, UsageError: the model wants to run code of its own.
     """
-    check_engine(engine, activations, kv, weights, device, dtype, trust_remote_code)
+    ours = {"activations": activations != "int8", "kv": kv != "f16", "weights": weights is not None}
+    theirs = {"device": device != "cpu", "dtype": dtype is not None, "trust_remote_code": trust_remote_code}
+    check_engine(engine, {**ours, "max_rows": max_rows != MAX_ROWS}, theirs)
     if activations not in ("int8", "f32"):
         raise ParameterError("activations", f"must be int8 or f32, not {activations!r}")
     if kv not in KV_TYPES:
@@ -112,21 +114,16 @@ def load(
     return Engine(model, scheduler, tokenizer)
 
 
-def check_engine(
-    engine: str, activations: str, kv: str, weights: str | None, device: str, dtype: str | None, trust: bool
-) -> None:
-    """ParameterError: there is no such engine, or a setting belongs to the other one."""
-    ours = {"activations": activations != "int8", "kv": kv != "f16", "weights": weights is not None}
-    theirs = {"device": device != "cpu", "dtype": dtype is not None, "trust_remote_code": trust}
+def check_engine(engine: str, ours: dict[str, bool], theirs: dict[str, bool]) -> None:
+    """ParameterError: there is no such engine, or a setting is made that belongs to the other one."""
     if engine not in ENGINES:
         raise ParameterError("engine", f"must be tokenglass or transformers, not {engine!r}")
-    for name, is_set in (ours if engine == "transformers" else theirs).items():
-        if is_set and engine == "transformers":
-            raise ParameterError(name, "is a setting of the engine tokenglass", remedy="Leave it out")
-        if is_set:
-            raise ParameterError(
-                name, "is a setting of the engine transformers", remedy="Add --engine transformers"
-            )
+    for name in (name for name, is_set in theirs.items() if is_set and engine == "tokenglass"):
+        raise ParameterError(
+            name, "is a setting of the engine transformers", remedy="Add --engine transformers"
+        )
+    for name in (name for name, is_set in ours.items() if is_set and engine == "transformers"):
+        raise ParameterError(name, "is a setting of the engine tokenglass", remedy="Leave it out")
 
 
 def tokenizer_of(model: ModelSource) -> Tokenizer:

@@ -52,6 +52,8 @@ class TransformersModel:
         accepted = inspect.signature(model.forward).parameters
         self._cache_name = next((name for name in _CACHE_NAMES if name in accepted), None)
         self._can_skip_scores = "logits_to_keep" in accepted
+        # Phi-3 turns positions otherwise once a text is longer than this: its cache serves one side only
+        self._short_length = getattr(model.config, "original_max_position_embeddings", None) or 1 << 62
         self._torch: Any = import_module("torch")
         with self._torch.inference_mode():
             (one, cache), (other, _) = self._run([0, 1], None, 2), self._run([0, 2], None, 2)
@@ -114,7 +116,9 @@ class TransformersModel:
         text = self._texts.setdefault(piece.pages[0], Text())
         assert len(text.ids) >= piece.start, "the scheduler says what is cached"
         ids, new_ids = [*text.ids[: piece.start], *piece.ids], list(piece.ids)
-        cache = continued(text.cache, len(text.ids), piece.start, len(new_ids))
+        cache = None
+        if (len(ids) > self._short_length) == (len(text.ids) > self._short_length):
+            cache = continued(text.cache, len(text.ids), piece.start, len(new_ids))
         text.ids, text.cache = ids, None  # a pass that is interrupted leaves half a cache
         scores, text.cache = self._run(ids if cache is None else new_ids, cache, piece.num_outputs)
         return scores
