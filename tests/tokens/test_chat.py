@@ -240,7 +240,7 @@ def test_a_chat_gets_one_bos_however_it_comes(tmp_path: Path) -> None:
 
 def test_interrupted_question_gets_no_later_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     process = TemplateProcess("{{ text }}")
-    assert process.render([{"text": "first"}]) == ["first"]
+    assert process.render({"text": "first"}) == ("first", None)
 
     class Interrupting:
         def __init__(self, inner: Any) -> None:
@@ -255,8 +255,8 @@ def test_interrupted_question_gets_no_later_answer(monkeypatch: pytest.MonkeyPat
     assert process._process is not None
     monkeypatch.setattr(process._process, "stdout", Interrupting(process._process.stdout))
     with pytest.raises(KeyboardInterrupt):
-        process.render([{"text": "second"}])
-    assert process.render([{"text": "third"}]) == ["third"]
+        process.render({"text": "second"})
+    assert process.render({"text": "third"}) == ("third", None)
     process.close()
 
 

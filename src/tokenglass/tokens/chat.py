@@ -102,6 +102,7 @@ class ChatTemplate:
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
         variables: Mapping[str, Any] | None = None,
     ) -> RenderedChat:
@@ -124,13 +125,14 @@ class ChatTemplate:
             self._words = TemplateWords.of(self.source, self._control)
         fixed = {**self._special_tokens, "add_generation_prompt": add_generation_prompt}
         for name in variables or {}:
-            if name in fixed or name in ("messages", "tools"):
+            if name in fixed or name in ("messages", "tools", "documents"):
                 raise ParameterError(f"variables.{name}", "is set from elsewhere")
         roles = [_checked_role(message, i, self._control) for i, message in enumerate(messages)]
         user = {
             **{name: _json(value, name) for name, value in (variables or {}).items()},
             "messages": [_without_nulls(message, i) for i, message in enumerate(messages)],
             "tools": None if tools is None else _json(list(tools), "tools"),
+            "documents": None if documents is None else _json(list(documents), "documents"),
         }
         chars = characters(user)
         taken = chars | characters([*fixed.values(), self.source, *self._control.ids])
@@ -142,8 +144,10 @@ class ChatTemplate:
             disguised = {name: disguise.put_on(value) for name, value in user.items()}
             for message, role in zip(disguised["messages"], roles, strict=True):
                 message["role"] = role
-            plain_text, disguised_text = self._process.render([{**user, **fixed}, {**disguised, **fixed}])
-            if disguise.take_off(disguised_text) == plain_text:
+            plain_text, disguised_text = self._process.render(
+                {**user, **fixed}, {**disguised, **fixed}, disguise.chars
+            )
+            if disguised_text is not None and disguise.take_off(disguised_text) == plain_text:
                 parts = self._control.split(disguised_text)
                 segments = tuple((plain_text[start:end], token_id) for start, end, token_id in parts)
                 return RenderedChat(plain_text, segments, hidden is visible, disguised_text, disguise)

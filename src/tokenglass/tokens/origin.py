@@ -74,12 +74,11 @@ class ControlTexts:
         )
 
     def hinges(self, chars: set[str]) -> set[str]:
-        """Those of `chars` without which they cannot spell a control token: whatever is no letter or digit.
-
-        Where a control token has only letters and digits, they count too, in either case.
+        """Those of `chars` without which they cannot spell a control token: its characters that are no
+        letter or digit. Where a control token has only letters and digits, they count too, in either case.
         """
         bare = self._bare.lower() + self._bare.upper()
-        return {char for char in chars if not char.isalnum() or char in bare}
+        return {char for char in chars if (not char.isalnum() and char in self._joined) or char in bare}
 
     def spelled_by(self, word: str) -> bool:
         """Could a word of letters and digits be a whole control token, or part of one that has only those?"""
@@ -124,8 +123,8 @@ class Disguise:
         if len(pairs) < len(chars):
             raise ParameterError("messages", "have too many different characters to follow each of them")
         self._on = str.maketrans(dict(pairs))
-        self._off = str.maketrans({disguise: char for char, disguise in pairs})
-        self._disguises = frozenset(disguise for _, disguise in pairs)
+        self.chars = {disguise: char for char, disguise in pairs}  # disguise -> the character it stands for
+        self._off = str.maketrans(self.chars)
         self._words = words
 
     def put_on(self, value: Any) -> Any:
@@ -145,7 +144,7 @@ class Disguise:
         return text.translate(self._off)
 
     def hides(self, char: str) -> bool:
-        return char in self._disguises
+        return char in self.chars
 
     def _text(self, text: str) -> str:
         if text in self._words.values:

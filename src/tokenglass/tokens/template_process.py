@@ -46,8 +46,14 @@ class TemplateProcess:
         with self._lock:
             self._kill()
 
-    def render(self, contexts: Sequence[Mapping[str, Any]]) -> list[str]:
-        """The template's text for each set of variables (JSON values, no lone surrogates).
+    def render(
+        self,
+        context: Mapping[str, Any],
+        disguised: Mapping[str, Any] | None = None,
+        disguises: Mapping[str, str] | None = None,
+    ) -> tuple[str, str | None]:
+        """The template's text for these variables (JSON values, no lone surrogates), and for the same ones
+        in disguise: None where the template fails with those. `disguises`: disguise -> character.
 
         ChatTemplateError: the template refuses the messages, is unusable, or breaks a bound.
         """
@@ -55,21 +61,21 @@ class TemplateProcess:
             raise ChatTemplateError(
                 f"The chat template has {len(self._source)} characters, and {MAX_SOURCE_CHARS} are allowed"
             )
-        body = json.dumps(contexts, ensure_ascii=False)
+        body = json.dumps({"context": context, "disguised": disguised}, ensure_ascii=False)
         request = {
             "source": self._source,
+            "disguises": disguises or {},
             "fuel": BASE_FUEL + FUEL_PER_CHAR * len(body),
             "max_chars": max(MIN_OUTPUT_CHARS, OUTPUT_PER_INPUT * len(body)),
             "now": time.time(),
         }
         head = json.dumps(request, ensure_ascii=False)
-        reply = self._ask(f'{head[:-1]}, "contexts": {body}}}\n'.encode())
+        reply = self._ask(f"{head[:-1]}, {body[1:]}\n".encode())
         if "refused" in reply:
             raise ChatTemplateError(f"The chat template refuses these messages: {reply['refused']}")
         if "error" in reply:
             raise ChatTemplateError(f"The chat template failed: {reply['error']}")
-        texts: list[str] = reply["texts"]
-        return texts
+        return reply["text"], reply.get("disguised")
 
     def _ask(self, line: bytes) -> dict[str, Any]:
         with self._lock:

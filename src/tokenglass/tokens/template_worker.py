@@ -5,8 +5,10 @@ endless loops, but a hostile template can still crash it (a namespace that conta
 fill the memory: here that ends this process only. Filters and globals are those of Transformers
 (`utils/chat_template_utils.py`, Apache-2.0).
 
-In, one JSON line:  {"source", "contexts": [{name: value}, ...], "fuel", "max_chars", "now"}
-Out, one JSON line: {"texts": [...]} or {"refused": the template's words} or {"error": what is wrong with it}
+In, one JSON line:  {"source", "context": {name: value}, "disguised": ... or null, "disguises", "fuel",
+                     "max_chars", "now"}
+Out, one JSON line: {"text", "disguised"} or {"refused": the template's words} or {"error": what is wrong}
+`disguised` is the same context in disguise (`origin.py`). Its text is null where the template fails with it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -40,6 +43,14 @@ def main() -> None:
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """The reply to one request; every failure of the template becomes an "error"."""
+    reply = rendered(request, request["context"], {})
+    if "text" in reply and request["disguised"] is not None:
+        reply["disguised"] = rendered(request, request["disguised"], request["disguises"]).get("text")
+    return reply
+
+
+def rendered(request: dict[str, Any], context: dict[str, Any], disguises: dict[str, str]) -> dict[str, Any]:
+    """One text of the template, or why there is none. `disguises`: disguise -> character in `context`."""
     import minijinja
 
     def raise_exception(message: object = "") -> None:
@@ -48,11 +59,11 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     def strftime_now(form: str) -> str:
         return datetime.fromtimestamp(request["now"]).strftime(form)
 
-    texts = []
     try:
         environment = minijinja.Environment(
             templates={"chat": without_training_tags(request["source"])},
-            filters={"tojson": tojson},
+            filters={"tojson": tojson_of(disguises)},
+            tests={"iterable": is_iterable, "sequence": is_sequence},
             globals={"raise_exception": raise_exception, "strftime_now": strftime_now},
             auto_escape_callback=lambda name: False,
             fuel=request["fuel"],
@@ -60,11 +71,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        for context in request["contexts"]:
-            text = environment.render_template("chat", **context)
-            if len(text) > request["max_chars"]:
-                return {"error": f"it wrote {len(text)} characters, and {request['max_chars']} are allowed"}
-            texts.append(text)
+        text = environment.render_template("chat", **context)
     except Refused as refusal:
         return {"refused": str(refusal)}
     except minijinja.TemplateError as error:
@@ -75,20 +82,61 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         }
     except Exception as error:  # noqa: BLE001 (from a filter or a global called with odd values)
         return {"error": f"{type(error).__name__}: {error}"}
-    return {"texts": texts}
+    if len(text) > request["max_chars"]:
+        return {"error": f"it wrote {len(text)} characters, and {request['max_chars']} are allowed"}
+    return {"text": text}
 
 
-def tojson(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    """JSON as Transformers writes it: not escaped for HTML."""
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-    )
+def tojson_of(disguises: dict[str, str]) -> Callable[..., str]:
+    """The filter `tojson` as in Transformers: not escaped for HTML. Disguised characters are escaped and
+    sorted as what they stand for: a `"` becomes a backslash and its disguise.
+    """
+    off = {ord(disguise): char for disguise, char in disguises.items()}
+
+    def tojson(
+        value: Any,
+        ensure_ascii: bool = False,
+        indent: int | None = None,
+        separators: tuple[str, str] | None = None,
+        sort_keys: bool = False,
+    ) -> str:
+        if not off:
+            return json.dumps(
+                value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+            )
+        value = sorted_keys(value, off) if sort_keys else value
+        text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+        escapes = {}
+        for code, char in off.items():
+            escape = json.dumps(char, ensure_ascii=ensure_ascii)[1:-1]
+            if escape != char:
+                escapes[code] = escape[:-1] + chr(code) if escape.endswith(char) else escape
+        text = text.translate(escapes)
+        if ensure_ascii:
+            text = "".join(c if c.isascii() or ord(c) in off else json.dumps(c)[1:-1] for c in text)
+        return text
+
+    return tojson
+
+
+def sorted_keys(value: Any, off: dict[int, str]) -> Any:
+    """`value` with its keys in the order of the texts that they stand for."""
+    if isinstance(value, dict):
+        pairs = sorted(value.items(), key=lambda pair: str(pair[0]).translate(off))
+        return {key: sorted_keys(item, off) for key, item in pairs}
+    if isinstance(value, list | tuple):
+        return [sorted_keys(item, off) for item in value]
+    return value
+
+
+def is_iterable(value: object) -> bool:
+    """jinja2's test; MiniJinja's own says yes to none, whose length templates then ask for."""
+    return hasattr(value, "__iter__")
+
+
+def is_sequence(value: object) -> bool:
+    """jinja2's test: whatever has a length and can be indexed, so strings and mappings too."""
+    return hasattr(value, "__len__") and hasattr(value, "__getitem__")
 
 
 def without_training_tags(source: str) -> str:
