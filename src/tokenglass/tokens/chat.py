@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tokenglass.errors import ChatTemplateError, ParameterError
+from tokenglass.tokens.continuing import REASONING_KEYS, check_continued, marked, up_to_mark
 from tokenglass.tokens.origin import ControlTexts, Disguise, TemplateWords, characters
 from tokenglass.tokens.template_process import TemplateProcess
 
 KNOWN_ROLES = {"system", "developer", "user", "assistant", "model", "tool", "function", "ipython"}
 MAX_DEPTH = 64  # of lists and objects inside a message
-REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
 SAYING_KEYS = ("content", "tool_calls", *REASONING_KEYS)  # a message without any of them is a slip
 
 
@@ -104,6 +104,7 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] | None = None,
         documents: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
+        continue_final_message: bool | str = False,
         variables: Mapping[str, Any] | None = None,
     ) -> RenderedChat:
         """The chat as text, its control tokens told apart from user text.
@@ -111,9 +112,12 @@ class ChatTemplate:
         render([{"role": "user", "content": "hi"}], add_generation_prompt=False).text
         # '<|im_start|>user\\nhi<|im_end|>\\n'
 
-        `variables` are further template variables, for example `{"enable_thinking": False}`.
-        ParameterError: a message is no object, has no usable role, says nothing, or holds what is not JSON;
-        a variable has a name of ours.
+        `continue_final_message`: the text ends where the last message ends, so that the answer goes on with
+        it, and there is no generation prompt; a string names the message's key instead of "content".
+        `variables` are further template variables, for example
+        `{"enable_thinking": False}`.
+        ParameterError: there are no messages; a message is no object, has no usable role, says nothing, or
+        holds what is not JSON; a variable has a name of ours; the last message has no text to continue.
         ChatTemplateError: no template; it refuses these messages (its own words are kept); it is broken or
         without end; it changes user text so that control tokens cannot be told apart.
         """
@@ -123,10 +127,15 @@ class ChatTemplate:
             )
         if self._words is None:
             self._words = TemplateWords.of(self.source, self._control)
-        fixed = {**self._special_tokens, "add_generation_prompt": add_generation_prompt}
+        fixed: dict[str, Any] = {
+            **self._special_tokens,
+            "add_generation_prompt": add_generation_prompt and not continue_final_message,
+        }
         for name in variables or {}:
             if name in fixed or name in ("messages", "tools", "documents"):
                 raise ParameterError(f"variables.{name}", "is set from elsewhere")
+        if not messages:
+            raise ParameterError("messages", "is empty")
         roles = [_checked_role(message, i, self._control) for i, message in enumerate(messages)]
         user = {
             **{name: _json(value, name) for name, value in (variables or {}).items()},
@@ -134,8 +143,13 @@ class ChatTemplate:
             "tools": None if tools is None else _json(list(tools), "tools"),
             "documents": None if documents is None else _json(list(documents), "documents"),
         }
+        shown = user
+        key = "content" if continue_final_message is True else continue_final_message
+        if key:
+            check_continued(user["messages"], key, self.source)
+            shown = {**user, "messages": marked(user["messages"], key)}
         chars = characters(user)
-        taken = chars | characters([*fixed.values(), self.source, *self._control.ids])
+        taken = characters(shown) | characters([*fixed.values(), self.source, *self._control.ids])
         visible = {char for char in chars if not char.isspace()}  # templates trim and split at spaces
         strict, usual = self._words.only_keys(), self._words
         hinges = self._control.hinges(visible)
@@ -144,9 +158,14 @@ class ChatTemplate:
             disguised = {name: disguise.put_on(value) for name, value in user.items()}
             for message, role in zip(disguised["messages"], roles, strict=True):
                 message["role"] = role
+            if key:
+                disguised["messages"] = marked(disguised["messages"], key)
             plain_text, disguised_text = self._process.render(
-                {**user, **fixed}, {**disguised, **fixed}, disguise.chars
+                {**shown, **fixed}, {**disguised, **fixed}, disguise.chars
             )
+            if key:
+                plain_text = up_to_mark(plain_text, user["messages"][-1], key)
+                disguised_text = disguised_text and disguised_text[: len(plain_text)]
             if disguised_text is not None and disguise.take_off(disguised_text) == plain_text:
                 parts = self._control.split(disguised_text)
                 segments = tuple((plain_text[start:end], token_id) for start, end, token_id in parts)

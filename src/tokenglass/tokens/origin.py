@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Any
 
 from tokenglass.errors import ParameterError
+from tokenglass.tokens.continuing import REASONING_KEYS
 
 _PRIVATE_USE = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))  # planes 15 and 16
 NEVER = re.compile(r"(?!)")
@@ -101,7 +102,7 @@ class TemplateWords:
         }
         names = frozenset(re.findall(r"\w+", source))
         return cls(
-            names | literals | {"role"},
+            names | literals | {"role", "content", "text", *REASONING_KEYS},
             frozenset(name for name in names if not control.spelled_by(name)),
             _any_of(text for text in literals if len(text) > 1 and not control.overlap(text)),
         )

@@ -59,10 +59,11 @@ def rendered(request: dict[str, Any], context: dict[str, Any], disguises: dict[s
     def strftime_now(form: str) -> str:
         return datetime.fromtimestamp(request["now"]).strftime(form)
 
+    off = {ord(disguise): char for disguise, char in disguises.items()}
     try:
         environment = minijinja.Environment(
             templates={"chat": without_training_tags(request["source"])},
-            filters={"tojson": tojson_of(disguises)},
+            filters={"tojson": tojson_of(off)},
             tests={"iterable": is_iterable, "sequence": is_sequence},
             globals={"raise_exception": raise_exception, "strftime_now": strftime_now},
             auto_escape_callback=lambda name: False,
@@ -71,7 +72,7 @@ def rendered(request: dict[str, Any], context: dict[str, Any], disguises: dict[s
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        text = environment.render_template("chat", **context)
+        text = environment.render_template("chat", **(in_disguise(context, off) if off else context))
     except Refused as refusal:
         return {"refused": str(refusal)}
     except minijinja.TemplateError as error:
@@ -87,11 +88,10 @@ def rendered(request: dict[str, Any], context: dict[str, Any], disguises: dict[s
     return {"text": text}
 
 
-def tojson_of(disguises: dict[str, str]) -> Callable[..., str]:
+def tojson_of(off: dict[int, str]) -> Callable[..., str]:
     """The filter `tojson` as in Transformers: not escaped for HTML. Disguised characters are escaped and
-    sorted as what they stand for: a `"` becomes a backslash and its disguise.
+    sorted as what they stand for (`off`): a `"` becomes a backslash and its disguise.
     """
-    off = {ord(disguise): char for disguise, char in disguises.items()}
 
     def tojson(
         value: Any,
@@ -107,16 +107,49 @@ def tojson_of(disguises: dict[str, str]) -> Callable[..., str]:
         value = sorted_keys(value, off) if sort_keys else value
         text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
         escapes = {}
-        for code, char in off.items():
+        for code in {ord(char) for char in text if not char.isascii()}:
+            char = off.get(code, chr(code))
             escape = json.dumps(char, ensure_ascii=ensure_ascii)[1:-1]
-            if escape != char:
-                escapes[code] = escape[:-1] + chr(code) if escape.endswith(char) else escape
-        text = text.translate(escapes)
-        if ensure_ascii:
-            text = "".join(c if c.isascii() or ord(c) in off else json.dumps(c)[1:-1] for c in text)
-        return text
+            escapes[code] = escape[:-1] + chr(code) if escape.endswith(char) else escape
+        return text.translate(escapes)
 
     return tojson
+
+
+def in_disguise(value: Any, off: dict[int, str]) -> Any:
+    """`value` with lists and objects that print as Python prints them, disguised strings in them quoted and
+    escaped as what they stand for.
+    """
+
+    class List(list[Any]):
+        def __repr__(self) -> str:
+            return "[" + ", ".join(map(text_of, self)) + "]"
+
+        __str__ = __repr__
+
+    class Object(dict[str, Any]):
+        def __repr__(self) -> str:
+            return "{" + ", ".join(f"{text_of(key)}: {text_of(item)}" for key, item in self.items()) + "}"
+
+        __str__ = __repr__
+
+    def text_of(value: object) -> str:
+        if not isinstance(value, str):
+            return repr(value)
+        quote = repr(value.translate(off))[0]
+        text = ""
+        for disguise in value:
+            char = off.get(ord(disguise), disguise)
+            escape = "\\" + char if char == quote else char if char in "'\"" else repr(char)[1:-1]
+            text += escape[:-1] + disguise if escape.endswith(char) else escape
+        return quote + text + quote
+
+    def wrapped(value: Any) -> Any:
+        if isinstance(value, dict):
+            return Object({key: wrapped(item) for key, item in value.items()})
+        return List(map(wrapped, value)) if isinstance(value, list) else value
+
+    return wrapped(value)
 
 
 def sorted_keys(value: Any, off: dict[int, str]) -> Any:

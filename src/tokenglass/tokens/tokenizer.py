@@ -105,7 +105,9 @@ class Tokenizer:
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
+        continue_final_message: bool | str = False,
         variables: Mapping[str, Any] | None = None,
     ) -> list[int]:
         """The ids of a chat by the model's template; errors as in `ChatTemplate.render`.
@@ -114,7 +116,12 @@ class Tokenizer:
         """
         return self.encode_rendered(
             self.chat.render(
-                messages, tools=tools, add_generation_prompt=add_generation_prompt, variables=variables
+                messages,
+                tools=tools,
+                documents=documents,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=continue_final_message,
+                variables=variables,
             )
         )
 
