@@ -82,7 +82,7 @@ CHATS: dict[str, list[dict[str, Any]]] = {
     "two calls at once": [USER, calling(CALL, SECOND, content="Let me see."), REPLY, ADDED, ANSWER, THANKS],
     "without a system turn": [USER, ANSWER, THANKS],
     "to be continued": [SYSTEM, USER, ANSWER, THANKS, {"role": "assistant", "content": "Sure, here "}],
-    "ends in a call": [USER, calling(CALL, content=None)],
+    "ends in a call": [USER, calling(CALL)],
     "thought": [USER, {"role": "assistant", "content": "<think>\nhm\n</think>\n\nIt is"}, THANKS],
     "reasoning": [USER, calling(CALL, content="It", reasoning_content="因为 so"), REPLY, THANKS],
     "parts": [
