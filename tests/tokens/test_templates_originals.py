@@ -146,7 +146,7 @@ def of_transformers(source: str, chat: list[dict[str, Any]], **options: Any) -> 
 
 
 def of_ours(template: ChatTemplate, chat: list[dict[str, Any]], **options: Any) -> str | TokenglassError:
-    known = {"add_generation_prompt": False}
+    known: dict[str, Any] = {"add_generation_prompt": False}
     for name in ("add_generation_prompt", "continue_final_message", "tools", "documents"):
         if name in options:
             known[name] = options.pop(name)
@@ -203,7 +203,7 @@ def test_ids_equal_transformers(folder: Path, name: str) -> None:
                 continue
             got = ours.encode_chat(chat, **{"add_generation_prompt": False, **options})
             bos = ours.vocabulary.bos_id
-            assert got.count(bos) <= 1
+            assert bos is None or got.count(bos) <= 1
             assert got == expected
             num_equal += 1
     assert num_equal > 10
