@@ -31,20 +31,31 @@ def build_byte_level(
     path: Path, vocabulary: Vocabulary, merges: StringArray, pre_tokenizer: PreTokenizer
 ) -> Encoder:
     """GPT-2 style BPE. ModelFileError: a merge that is not two tokens of the vocabulary."""
-    from tokenizers.normalizers import NFC
-
     merger = _merger(vocabulary)
     wrong = merger.set_merges(merges.blob, merges.offsets)
     if wrong >= 0:
         problem = f"merge {wrong} is not two tokens of the vocabulary: {merges[wrong][:64]!r}"
         raise ModelFileError(path, "tokenizer.ggml.merges", problem)
+    return _around_user_defined(vocabulary, _by_words(merger, pre_tokenizer))
+
+
+def build_by_rank(vocabulary: Vocabulary, pre_tokenizer: PreTokenizer) -> Encoder:
+    """tiktoken's BPE: of all neighbours those merge first whose joined token has the lowest id."""
+    merger = _merger(vocabulary)
+    merger.set_places(np.arange(vocabulary.num_tokens, dtype=np.int32), -1)
+    return _around_user_defined(vocabulary, _by_words(merger, pre_tokenizer))
+
+
+def _by_words(merger: Merger, pre_tokenizer: PreTokenizer) -> Callable[[str], list[int]]:
+    from tokenizers.normalizers import NFC
+
     cuts, nfc, whole = cuts_of(pre_tokenizer), NFC(), pre_tokenizer.ignore_merges
 
     def encode(text: str) -> list[int]:
         text = nfc.normalize_str(text) if pre_tokenizer.nfc else text
         return merger.encode([word for word, _ in cuts.pre_tokenize_str(text)], whole)
 
-    return _around_user_defined(vocabulary, encode)
+    return encode
 
 
 def build_sentencepiece(

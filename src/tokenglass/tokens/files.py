@@ -18,7 +18,8 @@ from typing import Any
 
 from tokenglass.errors import ModelFileError
 from tokenglass.formats.json_file import read_json
-from tokenglass.tokens.ranks import ENCODINGS, guessed, ranks_spec, read_ranks
+from tokenglass.tokens.bpe import build_by_rank
+from tokenglass.tokens.ranks import ENCODINGS, Encoding, guessed, ranks_spec, read_ranks
 from tokenglass.tokens.sentencepiece import read_model
 from tokenglass.tokens.settings import Settings, read_settings
 from tokenglass.tokens.tokenizer_json import check_spec, encoder_of, vocabulary_of
@@ -55,12 +56,18 @@ def read_tokenizer(path: Path, encoding: str | None = None) -> Parts:
         settings = read_settings(folder)
         if _is_sentencepiece(file):
             return Parts(*read_model(file, settings), settings.chat_template)
-        spec = _spec(file, settings, encoding)
+        ranked = _ranked(file, encoding)
+        spec = ranks_spec(*ranked) if ranked else _spec(file, settings, encoding)
     except OSError as error:
         raise ModelFileError(file, "file", f"cannot be read: {error.strerror}") from error
     check_spec(file, spec)
     vocabulary = vocabulary_of(file, spec, settings)
-    return Parts(vocabulary, partial(encoder_of, file, spec, vocabulary.control), settings.chat_template)
+    build = (
+        partial(build_by_rank, vocabulary, ranked[1].pre_tokenizer)
+        if ranked
+        else partial(encoder_of, file, spec, vocabulary.control)
+    )
+    return Parts(vocabulary, build, settings.chat_template)
 
 
 def read_spec(folder: Path) -> tuple[Path, dict[str, Any]]:
@@ -87,15 +94,23 @@ def _found(folder: Path) -> Path:
     raise ModelFileError(folder, "tokenizer", f"the folder has none of {', '.join(NAMES)}")
 
 
+def _ranked(path: Path, encoding: str | None) -> tuple[dict[bytes, int], Encoding] | None:
+    """The tokens of a rank file and what they belong to; None: the file is of another kind."""
+    with path.open("rb") as file:
+        if not _RANK_LINE.match(file.read(4096)):
+            return None
+    ranks = read_ranks(path)
+    return ranks, ENCODINGS[encoding] if encoding else guessed(path, ranks)
+
+
 def _spec(path: Path, settings: Settings, encoding: str | None) -> dict[str, Any]:
     with path.open("rb") as file:
         start = file.read(4096)
     for vocab, merges in GPT2_FILES:
         if path.name in (vocab, merges):
             return _gpt2(path.with_name(vocab), path.with_name(merges))
-    if _RANK_LINE.match(start):
-        ranks = read_ranks(path)
-        return ranks_spec(ranks, ENCODINGS[encoding] if encoding else guessed(path, ranks))
+    if ranked := _ranked(path, encoding):
+        return ranks_spec(*ranked)
     if path.suffix == ".json" or start.lstrip()[:1] == b"{":
         return read_json(path)
     return _bert(path, settings)

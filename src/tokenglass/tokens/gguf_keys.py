@@ -124,6 +124,8 @@ def _wordpiece(path: Path, spec: Mapping[str, Any], vocabulary: Vocabulary) -> d
 def _merges(path: Path, model: Mapping[str, Any]) -> list[Sequence[str]]:
     """Pairs of texts; they were one string with a space between until tokenizers 0.20."""
     listed = model.get("merges")
+    if callable(listed):  # of a rank file (`ranks.py`): slow to list, and only here they are needed
+        listed = listed()
     pairs: list[Any] = [
         pair.split(" ") if isinstance(pair, str) else pair
         for pair in (listed if isinstance(listed, list) else [None])

@@ -3,14 +3,13 @@
     IQ== 0          a line for each token: its bytes in base64, and its rank, which is also its id
     Ig== 1
 
-tiktoken joins the two neighbours whose joined bytes have the lowest rank, again and again. `tokenizers` wants
-pairs instead: so every way to make a token of two others becomes a merge, in the order of ranks.
+tiktoken joins the two neighbours whose joined bytes have the lowest rank, again and again (`build_by_rank` in
+`bpe.py`). A tokenizer.json wants pairs: there every way to make a token of two others becomes a merge.
 Source: https://github.com/openai/tiktoken (MIT): the algorithm, the patterns, the special tokens.
 """
 
 from __future__ import annotations
 
-import base64
 import binascii
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tokenglass.errors import ModelFileError
-from tokenglass.tokens.pretokenizers import CL100K, GPT4O, QWEN2, R50K
+from tokenglass.tokens.pretokenizers import CL100K, GPT4O, QWEN2, R50K, PreTokenizer
 from tokenglass.tokens.vocabulary import byte_letters
 
 _FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
@@ -34,6 +33,11 @@ class Encoding:
     special: Mapping[str, int]
     num_ranks: int  # by which a file is known
     nfc: bool = False
+
+    @property
+    def pre_tokenizer(self) -> PreTokenizer:
+        """How it cuts; a word that is a token stays whole."""
+        return PreTokenizer((self.pattern,), ignore_merges=True, nfc=self.nfc)
 
 
 def _from(start: int, *texts: str) -> dict[str, int]:
@@ -91,7 +95,7 @@ def read_ranks(path: Path) -> dict[bytes, int]:
         try:
             if line:
                 text, rank = line.split()
-                ranks[base64.b64decode(text, validate=True)] = int(rank)
+                ranks[binascii.a2b_base64(text, strict_mode=True)] = int(rank)
         except (ValueError, binascii.Error):
             raise ModelFileError(path, f"line {number}", "is no token in base64 with its rank") from None
     if not all(bytes([byte]) in ranks for byte in range(256)):

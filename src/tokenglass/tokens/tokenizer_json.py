@@ -155,8 +155,6 @@ def _disarmed(spec: Spec, control: Mapping[str, int]) -> Spec:
         model["vocab"] = {secret.get(text, text): i for text, i in model["vocab"].items()}
     else:
         model["vocab"] = [[secret.get(entry[0], entry[0]), *entry[1:]] for entry in model["vocab"]]
-    if callable(model.get("merges")):
-        model["merges"] = model["merges"]()  # many are slow to list, and decoding needs none
     if model.get("merges") and secret.keys() & spec["model"]["vocab"].keys():
         prefix = model.get("continuing_subword_prefix") or ""
         model["merges"] = [pair for pair in model["merges"] if not _makes(pair, secret, prefix)]
