@@ -29,6 +29,7 @@ from tokenglass.errors import TokenglassError
 from tokenglass.models.batch import Batch, Slice
 
 _WINDOW_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
+_NO_CACHE = ("bamba",)  # its single steps differ from the whole text: every pass computes all of it
 _CACHE_NAMES = ("cache", "past_key_values", "cache_params", "state")  # RWKV; others in code of models
 
 
@@ -51,6 +52,8 @@ class TransformersModel:
         self._texts: dict[int, Text] = {}
         accepted = inspect.signature(model.forward).parameters
         self._cache_name = next((name for name in _CACHE_NAMES if name in accepted), None)
+        if model.config.model_type in _NO_CACHE:
+            self._cache_name = None
         self._can_skip_scores = "logits_to_keep" in accepted
         # Phi-3 turns positions otherwise once a text is longer than this: its cache serves one side only
         self._short_length = getattr(model.config, "original_max_position_embeddings", None) or 1 << 62
