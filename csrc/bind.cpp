@@ -149,7 +149,7 @@ class Linear {
             });
             in.is_quantised |= quantises;
         }
-        const int rows_per_block = 64, row_blocks = (rows + rows_per_block - 1) / rows_per_block;
+        const int rows_per_block = 8 * TG_TILE, row_blocks = (rows + rows_per_block - 1) / rows_per_block;
         const tg_linear_job job{
             views_.data(), (int)views_.size(), panels_per_block_, rows, row_blocks, rows_per_block, exact_, add_,
             view,          out.data.get(),     out.width};

@@ -63,29 +63,19 @@ class Rows {
         const size_t n = (size_t)capacity * width;
         data = aligned<float>(n + TG_LANES);  // memory that no step has used costs nothing
         groups = quantised ? this->width / TG_GROUP : 0;
-        if (quantised) {
-            q = aligned<int8_t>(n);
-            scale = aligned<float>((size_t)capacity * groups);
-            scaled_sum = aligned<float>((size_t)capacity * groups);
-            sum = aligned<int32_t>((size_t)capacity * groups);
-            half_sum = aligned<int32_t>((size_t)capacity * groups);
-        }
+        if (quantised) quantised_ = aligned<tg_group>((size_t)(capacity + TG_TILE - 1) / TG_TILE * TG_TILE * groups);
     }
     void set_count(int64_t n) {
         require(n >= 0 && n <= capacity, "more rows than the buffer's capacity");
         count = (int)n, is_quantised = false;
     }
-    tg_rows view() const {
-        return {data.get(), q.get(), scale.get(), scaled_sum.get(), sum.get(), half_sum.get(), width, groups};
-    }
+    tg_rows view() const { return {data.get(), quantised_.get(), width, groups}; }
     float* row(int i) const { return data.get() + (size_t)i * width; }
 
     int capacity, width, groups = 0, count = 0;
-    bool is_quantised = false;  // q, scale and sums belong to data as it is now
+    bool is_quantised = false;  // the groups belong to data as it is now
     Aligned<float> data;
-    Aligned<int8_t> q;
-    Aligned<float> scale, scaled_sum;
-    Aligned<int32_t> sum, half_sum;
+    Aligned<tg_group> quantised_;
 };
 
 inline void check_rows(const Rows& x, int width, const char* what) { require_width(x.width, width, what); }

@@ -119,6 +119,13 @@ class PositionEmbedding {
     Array<float, 2> table_;  // keeps it alive
 };
 
+// A numpy array [rows, columns] that deletes `values` when it goes.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<2>> owned(std::vector<T>* values, std::initializer_list<size_t> shape) {
+    nb::capsule owner(values, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<2>>(values->data(), shape, owner);
+}
+
 }  // namespace
 
 void bind_rows(nb::module_& m) {
@@ -141,13 +148,23 @@ void bind_rows(nb::module_& m) {
                 std::copy(values.data(), values.data() + values.size(), self.data.get());
             },
             "values"_a.noconvert())
-        .def("quantised", [](nb::handle_t<Rows> self) {
-            Rows& r = nb::cast<Rows&>(self);
+        .def("quantised", [](const Rows& r) {
             require(r.is_quantised, "these rows have not been quantised");
-            const size_t n = (size_t)r.count, w = (size_t)r.width, g = (size_t)r.groups;
-            return nb::make_tuple(nb::ndarray<nb::numpy, int8_t, nb::ndim<2>>(r.q.get(), {n, w}, self),
-                                  nb::ndarray<nb::numpy, float, nb::ndim<2>>(r.scale.get(), {n, g}, self),
-                                  nb::ndarray<nb::numpy, int32_t, nb::ndim<2>>(r.sum.get(), {n, g}, self));
+            const tg_rows view = r.view();
+            const size_t n = (size_t)r.count, groups = (size_t)r.groups;
+            auto* q = new std::vector<int8_t>(n * groups * TG_GROUP);
+            auto* scale = new std::vector<float>(n * groups);
+            auto* zero = new std::vector<int32_t>(n * groups);
+            for (int row = 0; row < r.count; row++) {
+                for (int g = 0; g < r.groups; g++) {
+                    const tg_group& group = *tg_group_of(&view, row, g);
+                    const size_t at = (size_t)row * groups + g;
+                    memcpy(q->data() + at * TG_GROUP, group.q, TG_GROUP);
+                    (*scale)[at] = group.scale, (*zero)[at] = group.all.zero;
+                }
+            }
+            return nb::make_tuple(owned(q, {n, groups * TG_GROUP}), owned(scale, {n, groups}),
+                                  owned(zero, {n, groups}));
         });
 
     nb::class_<Batch>(m, "Batch")

@@ -10,13 +10,15 @@
 // A tile is one panel times T rows: a group is unpacked once for all of them. The chain of an output is the same for
 // every tile height, so one row and many rows give the same bits.
 #pragma once
+#include <float.h>
+
 #include "ops.h"
 #include "panels/panel.h"
 
 namespace {
 
 #if defined(TG_ISA_AVX512)
-constexpr int kTile = 8;  // rows whose accumulators, with one unpacked group, fit 32 registers
+constexpr int kTile = TG_TILE;  // accumulators of 8 rows and one unpacked group fit 32 registers
 #else
 constexpr int kTile = 4;
 #endif
@@ -29,12 +31,8 @@ inline void prefetch(const uint8_t* p, size_t bytes) {
 
 constexpr int log2_of(int power) { return power <= 1 ? 0 : 1 + log2_of(power / 2); }
 
-// Where the sum of products starts, given the sum of the activations: the codes hold a bias.
 template <class K>
-inline i32x16 without_bias(int32_t sum_x) {
-    constexpr int kShift = K::kIsWide ? kBytesBias : log2_of(K::kBias);
-    return kShift ? i_sub(i_set(0), i_shift_left(i_set(sum_x), kShift)) : i_set(0);
-}
+constexpr int kStoredBias = K::kIsWide ? kBytesBias : K::kBias;
 
 // a + sum of code * x over half a group.
 template <class K>
@@ -44,42 +42,78 @@ inline i32x16 half_dot(i32x16 a, const i32x16* v, const int8_t* x) {
     return a;
 }
 
+// Sum of the stored codes of half a group. Two codes that are not wide are below 128 together.
+template <class K>
+inline i32x16 sum_of_codes(const i32x16* v) {
+    alignas(16) static constexpr int8_t kOnes[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    if constexpr (K::kIsWide) return half_dot<K>(i_set(0), v, kOnes);
+    return dot_nibbles(dot_nibbles(i_set(0), i_add(v[0], v[1]), kOnes), i_add(v[2], v[3]), kOnes);
+}
+
+// Where the sum of products starts: the codes hold a bias.
+template <class K>
+inline i32x16 without_bias(int32_t sum_x) {
+    constexpr int kShift = log2_of(kStoredBias<K>);
+    return kShift ? i_sub(i_set(0), i_shift_left(i_set(sum_x), kShift)) : i_set(0);
+}
+
+// What stored codes bring along, in pairs of 16 bits: times (zero, sum) of a group of x it is where the sum of products
+// starts, since sum (code - bias) * (q + zero) = sum of codes * zero - bias * sum (q + zero) + sum code * q.
+template <class K>
+inline i32x16 start_of(i32x16 sum_of_codes) {
+    return i_add(i_and(sum_of_codes, i_set(0xffff)), i_set(-kStoredBias<K> * 65536));
+}
+inline i32x16 pair_at(const void* zero_and_sum) { return i_set(four_bytes((const int8_t*)zero_and_sum)); }
+
+// One group: int8 activations of T rows times the unpacked codes of one panel. Without kHasZero all of them have zero
+// 0, and the codes need not be summed: the same sums, sooner.
+template <class K, int T, bool kHasZero>
+inline void group_times_rows(const i32x16* v, const Scales& s, const tg_group* rows, f32x16* acc) {
+    i32x16 first = i_set(0), second = i_set(0);
+    if (kHasZero) first = sum_of_codes<K>(v), second = sum_of_codes<K>(v + 4);
+    const i32x16 start = start_of<K>(i_add(first, second));
+    const i32x16 half_start[2] = {start_of<K>(first), start_of<K>(second)};
+#pragma GCC unroll 8
+    for (int t = 0; t < T; t++) {
+        const tg_group& group = rows[t];
+        const f32x16 scale_x = f_set(group.scale);
+        if constexpr (K::kHasHalves) {
+            i32x16 dot = i_set(0), below = i_set(0);
+            for (int h = 0; h < 2; h++) {
+                const i32x16 from = i_mul_pairs(half_start[h], pair_at(&group.half[h]));
+                dot = i_add(dot, i_mul(s.scale[h], half_dot<K>(from, v + 4 * h, group.q + 16 * h)));
+                if (K::kHasMinimum) below = i_add(below, i_mul(s.minimum[h], i_set(group.half[h].sum)));
+            }
+            acc[t] = f_fma(f_mul(i_to_float(dot), scale_x), s.d, acc[t]);
+            if (K::kHasMinimum) acc[t] = f_fma(f_mul(i_to_float(below), scale_x), s.m, acc[t]);
+        } else {
+            const i32x16 from = kHasZero ? i_mul_pairs(start, pair_at(&group.all)) : without_bias<K>(group.sum);
+            const i32x16 dot = i_add(half_dot<K>(from, v, group.q), half_dot<K>(i_set(0), v + 4, group.q + 16));
+            acc[t] = f_fma(f_mul(i_to_float(dot), scale_x), s.d, acc[t]);
+            if (K::kHasMinimum) acc[t] = f_fma(s.m, f_set(group.scaled_sum), acc[t]);
+        }
+    }
+}
+
 // int8 activations: T rows of `x`, starting at `row`, times one panel.
 template <class K, int T>
 inline void tile_int8(const uint8_t* w, const tg_rows& x, int row, f32x16* acc) {
     constexpr int kGroups = K::kColumns / TG_GROUP;
     constexpr size_t kGroupBytes = K::kBytes / kGroups, kAhead = 16 * kGroupBytes;
-    const int8_t* q = x.q + (size_t)row * x.width;
-    const size_t at = (size_t)row * x.groups;
+    const tg_group* rows = tg_group_of(&x, row, 0);
     i32x16 v[8];
     Scales s;
     for (int g = 0; g < x.groups; w += K::kBytes) {
-        for (int k = 0; k < kGroups; k++, g++) {
+        for (int k = 0; k < kGroups; k++, g++, rows += TG_TILE) {
             if (T == 1) prefetch(w + k * kGroupBytes + kAhead, kGroupBytes);
             K::codes(w, k, v);
             K::scales(w, k, s);
-#pragma GCC unroll 8
-            for (int t = 0; t < T; t++) {
-                const int8_t* xg = q + (size_t)t * x.width + g * TG_GROUP;
-                const size_t i = at + (size_t)t * x.groups + g;
-                const f32x16 scale_x = f_set(x.scale[i]);
-                if constexpr (K::kHasHalves) {
-                    const int32_t first = x.half_sum[i], second = x.sum[i] - first;
-                    const i32x16 dot = i_add(i_mul(s.scale[0], half_dot<K>(without_bias<K>(first), v, xg)),
-                                             i_mul(s.scale[1], half_dot<K>(without_bias<K>(second), v + 4, xg + 16)));
-                    acc[t] = f_fma(f_mul(i_to_float(dot), scale_x), s.d, acc[t]);
-                    if constexpr (K::kHasMinimum) {
-                        const i32x16 below =
-                            i_add(i_mul(s.minimum[0], i_set(first)), i_mul(s.minimum[1], i_set(second)));
-                        acc[t] = f_fma(f_mul(i_to_float(below), scale_x), s.m, acc[t]);
-                    }
-                } else {
-                    const i32x16 dot =
-                        i_add(half_dot<K>(without_bias<K>(x.sum[i]), v, xg), half_dot<K>(i_set(0), v + 4, xg + 16));
-                    acc[t] = f_fma(f_mul(i_to_float(dot), scale_x), s.d, acc[t]);
-                    if constexpr (K::kHasMinimum) acc[t] = f_fma(s.m, f_set(x.scaled_sum[i]), acc[t]);
-                }
-            }
+            int zeros = 0;
+            for (int t = 0; t < T; t++) zeros |= rows[t].all.zero;
+            if (zeros)
+                group_times_rows<K, T, true>(v, s, rows, acc);
+            else
+                group_times_rows<K, T, false>(v, s, rows, acc);
         }
     }
 }
@@ -207,44 +241,58 @@ void linear(const tg_linear_job* job, int block) {
     m.kind->linear(job, &m, panel, end, row, row_end);
 }
 
-// The largest |x| of a group; NaN where there is one. Without their sign, floats are in the order of their bits, and
-// whole numbers have a vector instruction for the maximum over lanes.
-inline float largest_of(const float* group) {
+// The smallest and the largest of a group and 0; NaN where there is one. Floats are in the order of their bits once
+// those below zero are turned round, and whole numbers have a vector instruction for the extremes over lanes.
+inline void range_of(const float* group, float* low, float* high) {
     const any_int32* bits = (const any_int32*)group;
-    int32_t top = 0;
-    for (int i = 0; i < TG_GROUP; i++) top = (bits[i] & INT32_MAX) > top ? bits[i] & INT32_MAX : top;
-    float largest;
-    memcpy(&largest, &top, 4);
-    return largest;
+    int32_t bottom = 0, top = 0;
+    for (int i = 0; i < TG_GROUP; i++) {
+        const int32_t ordered = bits[i] ^ (bits[i] >> 31 & INT32_MAX);
+        bottom = ordered < bottom ? ordered : bottom;
+        top = ordered > top ? ordered : top;
+    }
+    bottom ^= bottom >> 31 & INT32_MAX;
+    memcpy(low, &bottom, 4), memcpy(high, &top, 4);
 }
+
 // Half a group to int8; returns the sum, which is exact in floats.
-inline int32_t half_to_int8(const float* x, float scale, int8_t* q) {
-    const f32x16 ratio = f_min(f_max(f_div(f_load(x), f_set(scale)), f_set(-127.0f)), f_set(127.0f));
-    const i32x16 whole = f_to_int(ratio);
+inline int32_t half_to_int8(const float* x, float inverse, float zero, int8_t* q) {
+    const f32x16 steps = f_fma(f_load(x), f_set(inverse), f_set(-zero));
+    const i32x16 whole = f_to_int(f_min(f_max(steps, f_set(-127.0f)), f_set(127.0f)));
     i_store_int8(q, whole);
     return (int32_t)f_sum(i_to_float(whole));
 }
 
-// One row to int8, by groups of 32: scale = max|x| / 127, q = x / scale to nearest, ties to even; a group of zeros
-// stays zeros, and so does one with NaN, whose scale then says it. q is never -128, for dot_bytes needs -q as well,
-// though a subnormal scale may round down that far.
+// One row to int8, by groups of 32: x ~= scale * (q + zero), q = x / scale - zero to nearest, ties to even. Most groups
+// have zero = 0 and scale = max|x| / 127. Where one side reaches three times as far as the other, as large numbers of a
+// few channels do, half of these values of q would be wasted: there they reach from the smallest to the largest number,
+// scale = (high - low) / 254, zero = (high + low) / (2 scale). (Half the KL, for sums of codes in a tenth of the
+// groups.) A group of zeros stays zeros, and one with a scale below the normal numbers becomes zeros; so does one with
+// NaN or infinity, whose scale then says it. q is never -128, for dot_bytes needs -q as well.
 void quantise(const tg_rows* x, int row) {
     const float* data = x->data + (size_t)row * x->width;
-    int8_t* q = x->q + (size_t)row * x->width;
-    const size_t at = (size_t)row * x->groups;
-    for (int g = 0; g < x->groups; g++, data += TG_GROUP, q += TG_GROUP) {
-        const float scale = largest_of(data) / 127.0f;
+    tg_group* group = tg_group_of(x, row, 0);
+    for (int g = 0; g < x->groups; g++, data += TG_GROUP, group += TG_TILE) {
+        float low, high, zero = 0.0f;
+        range_of(data, &low, &high);
+        const float far = high > -low ? high : -low, near = high > -low ? -low : high;
+        const bool is_one_sided = far > 3.0f * near;
+        const float scale = is_one_sided ? far * (1.0f / 254.0f) + near * (1.0f / 254.0f) : far * (1.0f / 127.0f);
         int32_t first = 0, second = 0;
-        if (scale > 0.0f) {
-            first = half_to_int8(data, scale, q);
-            second = half_to_int8(data + 16, scale, q + 16);
+        if (scale >= FLT_MIN && scale <= FLT_MAX) {
+            const float inverse = 1.0f / scale;
+            if (is_one_sided) zero = rintf((high + low) * 0.5f * inverse);
+            first = half_to_int8(data, inverse, zero, group->q) + 16 * (int32_t)zero;
+            second = half_to_int8(data + 16, inverse, zero, group->q + 16) + 16 * (int32_t)zero;
         } else {
-            memset(q, 0, TG_GROUP);
+            memset(group->q, 0, TG_GROUP);
         }
-        x->scale[at + g] = scale;
-        x->half_sum[at + g] = first;
-        x->sum[at + g] = first + second;
-        x->scaled_sum[at + g] = scale * (float)(first + second);
+        const int16_t offset = (int16_t)zero;
+        group->scale = scale;
+        group->sum = first + second;
+        group->scaled_sum = scale * (float)group->sum;
+        group->all = {offset, (int16_t)(first + second)};
+        group->half[0] = {offset, (int16_t)first}, group->half[1] = {offset, (int16_t)second};
     }
 }
 

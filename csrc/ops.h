@@ -10,6 +10,7 @@
 
 enum { TG_LANES = 16 };  // outputs in a panel, keys in a page, virtual lanes of every sum
 enum { TG_GROUP = 32 };  // columns that share one scale
+enum { TG_TILE = 8 };    // rows of activations that a product takes at once, at most
 enum { TG_PAGE = 16 };   // positions in a KV page
 enum { TG_SPAN = 256 };  // absolute positions in one softmax partial
 enum { TG_MAX_HEAD_DIM = 256 };
@@ -41,26 +42,37 @@ struct tg_matrix {
     int32_t first_block;  // first block of the job that belongs to it
 };
 
-// Rows of activations: float32 [n, width] and, once quantised, int8 with one scale per group of 32.
+// 32 activations of a row in int8, x ~= scale * (q + zero), and what products need beside them: one line of the cache.
+struct alignas(64) tg_group {
+    int8_t q[TG_GROUP];
+    float scale;
+    int32_t sum;       // of q + zero
+    float scaled_sum;  // scale * sum, for kinds with a minimum
+    struct {
+        int16_t zero, sum;  // the same sums; of the halves for kinds with two scales a group
+    } all, half[2];
+};
+
+// Rows of activations: float32 [n, width] and, once quantised, groups. The groups of TG_TILE neighbouring rows lie side
+// by side, [rows / 8][groups][8], so that a tile of rows finds all of them at one address.
 struct tg_rows {
-    float* data;        // [capacity, width]
-    int8_t* q;          // [capacity, width]
-    float* scale;       // [capacity, groups]      x ~= q * scale
-    float* scaled_sum;  // [capacity, groups]      scale * sum(q), for formats with a minimum
-    int32_t* sum;       // [capacity, groups]      sum(q), removes the bias of stored weights in int32
-    int32_t* half_sum;  // [capacity, groups]      of the first 16 columns, for formats with two scales a group
+    float* data;  // [capacity, width]
+    tg_group* quantised;
     int32_t width, groups;
 };
+static inline tg_group* tg_group_of(const tg_rows* x, int row, int group) {
+    return x->quantised + ((size_t)(row / TG_TILE) * x->groups + group) * TG_TILE + row % TG_TILE;
+}
 
 struct tg_linear_job {
     const tg_matrix* matrices;
     int32_t num_matrices;
     int32_t panels_per_block;
     int32_t num_rows;
-    int32_t row_blocks;  // blocks along the rows; block = panel_block * row_blocks + row_block
-    int32_t rows_per_block;
-    int32_t exact;  // float activations everywhere
-    int32_t add;    // out += instead of out =
+    int32_t row_blocks;      // blocks along the rows; block = panel_block * row_blocks + row_block
+    int32_t rows_per_block;  // a multiple of TG_TILE
+    int32_t exact;           // float activations everywhere
+    int32_t add;             // out += instead of out =
     tg_rows x;
     float* out;  // [num_rows, out_width]
     int32_t out_width;

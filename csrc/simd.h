@@ -10,7 +10,7 @@
 //
 //   dot_nibbles  w holds 0..15: no instruction set can saturate.
 //   dot_bytes    w holds stored bytes w + 128 (0..255). Where an instruction multiplies unsigned by signed bytes into
-//                int32, it takes them as they are and leaves 2^kBytesBias * sum(x) to the caller. Where it would add
+//                int32, it takes them as they are and leaves kBytesBias * sum(x) to the caller. Where it would add
 //                pairs in int16, 255 * 127 * 2 would saturate, so |w| is multiplied by x with w's sign: at most
 //                128 * 127 * 2 = 32512.
 #pragma once

@@ -76,6 +76,7 @@ inline i32x16 i_shift_left(i32x16 x, int n) {
 }
 inline i32x16 i_sub(i32x16 x, i32x16 y) { return {_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)}; }
 inline i32x16 i_mul(i32x16 x, i32x16 y) { return {_mm256_mullo_epi32(x.a, y.a), _mm256_mullo_epi32(x.b, y.b)}; }
+inline i32x16 i_mul_pairs(i32x16 x, i32x16 y) { return {_mm256_madd_epi16(x.a, y.a), _mm256_madd_epi16(x.b, y.b)}; }
 inline i32x16 i_lookup(const uint8_t* table, i32x16 x) {
     __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)table));
     return {_mm256_shuffle_epi8(t, x.a), _mm256_shuffle_epi8(t, x.b)};
@@ -97,7 +98,7 @@ inline void i_store_int8(int8_t* p, i32x16 x) {
 }
 
 #if defined(TG_ISA_AVXVNNI)
-constexpr int kBytesBias = 7;
+constexpr int kBytesBias = 128;
 inline i32x16 dot_nibbles(i32x16 acc, i32x16 w, const int8_t* x) {
     __m256i v = _mm256_set1_epi32(four_bytes(x));
     return {_mm256_dpbusd_avx_epi32(acc.a, w.a, v), _mm256_dpbusd_avx_epi32(acc.b, w.b, v)};

@@ -40,6 +40,7 @@ inline i32x16 i_shift_right(i32x16 a, int n) { return _mm512_srl_epi32(a, _mm_cv
 inline i32x16 i_shift_left(i32x16 a, int n) { return _mm512_sll_epi32(a, _mm_cvtsi32_si128(n)); }
 inline i32x16 i_sub(i32x16 a, i32x16 b) { return _mm512_sub_epi32(a, b); }
 inline i32x16 i_mul(i32x16 a, i32x16 b) { return _mm512_mullo_epi32(a, b); }
+inline i32x16 i_mul_pairs(i32x16 a, i32x16 b) { return _mm512_madd_epi16(a, b); }
 inline i32x16 i_lookup(const uint8_t* table, i32x16 a) {
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)table)), a);
 }
@@ -52,7 +53,7 @@ inline i32x16 i_load_int8(const int8_t* p) { return _mm512_cvtepi8_epi32(_mm_loa
 inline void i_store_int8(int8_t* p, i32x16 a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtsepi32_epi8(a)); }
 
 #if defined(TG_ISA_AVX512VNNI)
-constexpr int kBytesBias = 7;
+constexpr int kBytesBias = 128;
 inline i32x16 dot_nibbles(i32x16 acc, i32x16 w, const int8_t* x) {
     return _mm512_dpbusd_epi32(acc, w, _mm512_set1_epi32(four_bytes(x)));
 }

@@ -123,6 +123,13 @@ inline i32x16 i_shift_left(i32x16 x, int n) {
 inline i32x16 i_mul(i32x16 x, i32x16 y) {
     return {vmulq_s32(x.a, y.a), vmulq_s32(x.b, y.b), vmulq_s32(x.c, y.c), vmulq_s32(x.d, y.d)};
 }
+inline int32x4_t mul_pairs(int32x4_t x, int32x4_t y) {
+    const int16x8_t a = vreinterpretq_s16_s32(x), b = vreinterpretq_s16_s32(y);
+    return vpaddq_s32(vmull_s16(vget_low_s16(a), vget_low_s16(b)), vmull_high_s16(a, b));
+}
+inline i32x16 i_mul_pairs(i32x16 x, i32x16 y) {
+    return {mul_pairs(x.a, y.a), mul_pairs(x.b, y.b), mul_pairs(x.c, y.c), mul_pairs(x.d, y.d)};
+}
 inline i32x16 i_lookup(const uint8_t* table, i32x16 x) {
     const uint8x16_t t = vld1q_u8(table);
     return {look_up(t, x.a), look_up(t, x.b), look_up(t, x.c), look_up(t, x.d)};

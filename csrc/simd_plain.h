@@ -156,6 +156,10 @@ inline i32x16 i_mul(i32x16 a, i32x16 b) {
     TG_EACH a.v[l] *= b.v[l];
     return a;
 }
+inline i32x16 i_mul_pairs(i32x16 a, i32x16 b) {  // of signed halves: low * low + high * high
+    TG_EACH a.v[l] = (int16_t)a.v[l] * (int16_t)b.v[l] + (a.v[l] >> 16) * (b.v[l] >> 16);
+    return a;
+}
 inline i32x16 i_lookup(const uint8_t* table, i32x16 a) {  // every byte, 0..15, becomes the table's byte of that number
     i32x16 r;
     uint8_t bytes[64];

@@ -10,18 +10,13 @@
 namespace {
 
 struct Rows {  // activations [n, width]
-    std::vector<float> data, scale, scaled_sum;
-    std::vector<int8_t> q;
-    std::vector<int32_t> sum, half_sum;
+    std::vector<float> data;
+    std::vector<tg_group> quantised;
     tg_rows view{};
     Rows(const tg_ops& ops, std::vector<float> numbers, int n, int width) : data(std::move(numbers)) {
         const int groups = width / TG_GROUP;
-        q.resize(data.size());
-        scale.resize((size_t)n * groups), scaled_sum.resize(scale.size()), sum.resize(scale.size()),
-            half_sum.resize(scale.size());
-        view.data = data.data(), view.q = q.data(), view.sum = sum.data(), view.half_sum = half_sum.data();
-        view.scale = scale.data(), view.scaled_sum = scaled_sum.data();
-        view.width = width, view.groups = groups;
+        quantised.resize((size_t)(n + TG_TILE - 1) / TG_TILE * TG_TILE * groups);
+        view.data = data.data(), view.quantised = quantised.data(), view.width = width, view.groups = groups;
         for (int i = 0; i < n; i++) ops.quantise(&view, i);
     }
 };
@@ -65,8 +60,12 @@ void quantise(const tg_ops& ops, Draw& draw, Digest& digest) {
     for (Flavour flavour : kFlavours) {
         for (int width : {32, 96, 2048}) {
             const Rows rows(ops, draw.numbers(3 * (size_t)width, flavour), 3, width);
-            digest.add(rows.q), digest.add(rows.scale), digest.add(rows.sum), digest.add(rows.half_sum),
-                digest.add(rows.scaled_sum);
+            for (const tg_group& group : rows.quantised) {
+                for (int8_t q : group.q) digest.add(q);
+                digest.add(group.scale), digest.add(group.sum), digest.add(group.scaled_sum);
+                for (const auto& part : {group.all, group.half[0], group.half[1]})
+                    digest.add((int32_t)part.zero), digest.add((int32_t)part.sum);
+            }
         }
     }
 }
@@ -84,7 +83,7 @@ void linear(const tg_ops& ops, Draw& draw, Digest& digest, const tg_kind& kind) 
                     std::vector<float> out = draw.numbers((size_t)n * width, kPlain);
                     tg_linear_job job{};
                     job.matrices = matrices, job.num_matrices = 2, job.panels_per_block = 2;
-                    job.num_rows = n, job.rows_per_block = 9, job.row_blocks = (n + 8) / 9;
+                    job.num_rows = n, job.rows_per_block = TG_TILE, job.row_blocks = (n + TG_TILE - 1) / TG_TILE;
                     job.exact = mode & 1, job.add = mode >> 1, job.x = rows.view;
                     job.out = out.data(), job.out_width = width;
                     for (int block = 0; block < 4 * job.row_blocks; block++) ops.linear(&job, block);

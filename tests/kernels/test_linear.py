@@ -162,12 +162,12 @@ def test_the_largest_sum_of_bytes_does_not_saturate(code: int, isa: str) -> None
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_int8_activations_are_never_minus_128(isa: str) -> None:
-    """190 units / 127 rounds down to one unit; -190 would saturate, and AVX2 cannot negate -128 in a byte."""
+    """380 units / 254 rounds down to one unit; -380 / 2 would saturate, and AVX2 cannot negate -128 in a byte."""
     product = Product((("Q8_0", 16),), cols=32, num_rows=2, weights="extreme")
     ops, cpu = native(isa)
-    x = filled(ops, np.full((2, 32), -190 * 2.0**-149, np.float32), quantised=True)
+    x = filled(ops, np.tile(np.float32([-380, 380]) * np.float32(2.0**-149), (2, 16)), quantised=True)
     product.bind(ops, cpu)(x, ops.Rows(2, 16))
-    assert (x.quantised()[0] == -127).all()
+    assert (x.quantised()[0] == np.tile([-127, 127], (2, 16))).all()
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -178,8 +178,8 @@ def test_a_group_with_nan_is_zeros_and_its_scale_says_so(isa: str) -> None:
     ops, cpu = native(isa)
     x, out = filled(ops, values, quantised=True), ops.Rows(1, 16)
     Product((("Q8_0", 16),), cols=64, num_rows=1).bind(ops, cpu)(x, out)
-    q, scale, total = x.quantised()
-    assert (q[0, :32].any(), total[0, 0], np.isnan(scale[0]).tolist()) == (False, 0, [True, False])
+    q, scale, zero = x.quantised()
+    assert (q[0, :32].any(), zero[0, 0], np.isnan(scale[0]).tolist()) == (False, 0, [True, False])
     assert np.isnan(out.numpy()).all()
 
 
@@ -198,13 +198,25 @@ def test_int8_form_of_activations(kind: str, isa: str) -> None:
 
 def test_halves_round_to_even() -> None:
     x = np.zeros((1, 32), np.float32)
-    x[0, :6] = 127, 0.5, 1.5, 2.5, -0.5, -3.5
+    x[0, :7] = 127, 0.5, 1.5, 2.5, -0.5, -3.5, -127
     ops, cpu = native(ISAS[0])
     rows = filled(ops, x, quantised=True)
     Product((("Q8_0", 16),), cols=32, num_rows=1).bind(ops, cpu)(rows, ops.Rows(1, 16))
-    q, scale, total = rows.quantised()
-    assert q[0, :6].tolist() == [127, 0, 2, 2, 0, -4]
-    assert (scale[0, 0], total[0, 0]) == (1.0, 127)
+    q, scale, zero = rows.quantised()
+    assert q[0, :7].tolist() == [127, 0, 2, 2, 0, -4, -127]
+    assert (scale[0, 0], zero[0, 0]) == (1.0, 0)
+
+
+def test_all_steps_of_int8_go_where_a_group_has_numbers() -> None:
+    x = np.zeros((2, 32), np.float32)
+    x[0] = np.arange(32) + 96
+    x[1] = -x[0]
+    ops, cpu = native(ISAS[0])
+    rows = filled(ops, x, quantised=True)
+    Product((("Q8_0", 16),), cols=32, num_rows=2).bind(ops, cpu)(rows, ops.Rows(2, 16))
+    q, scale, zero = rows.quantised()
+    assert (scale[:, 0].tolist(), zero[:, 0].tolist()) == ([0.5, 0.5], [127, -127])
+    np.testing.assert_array_equal((q + zero) * scale, x)
 
 
 @pytest.mark.parametrize("isa", ISAS)

@@ -68,10 +68,10 @@ def test_sums_have_one_order() -> None:
 
 def test_quantised_rows_by_hand() -> None:
     x = np.zeros((1, 64), np.float32)
-    x[0, :4] = 254, 1, 3, -5
-    q, scale, total = quantise(x)
-    assert q[0, 0, :4].tolist() == [127, 0, 2, -2]
-    assert (scale.tolist(), total.tolist()) == ([[2.0, 0.0]], [[127, 0]])
+    x[0, :4] = 762, -254, 6, 0  # 1016 wide: steps of 4, the middle 254 / 4 = 63.5 from 0, to even 64
+    q, scale, zero = quantise(x)
+    assert q[0, 0, :4].tolist() == [126, -127, -62, -64]  # 126.5 to even, -127.5 kept from -128, -62.5 to even
+    assert (scale.tolist(), zero.tolist()) == ([[4.0, 0.0]], [[64, 0]])
 
 
 @pytest.mark.parametrize("format", FORMATS)

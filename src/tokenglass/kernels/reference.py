@@ -114,8 +114,8 @@ class Linear:
     """out = x W^T for one or several matrices side by side; `add`: out += it. Every output is one chain:
 
     float  for each column:           acc = fma(w, x, acc)
-    int8   for each group of columns: s = sum of code * q, exact;  acc = fma(s * scale_x, d, acc)
-                                      with a minimum also          acc = fma(m, sum_x * scale_x, acc)
+    int8   for each group of columns: s = sum of code * (q + zero), exact;  acc = fma(s * scale_x, d, acc)
+                                      with a minimum also                   acc = fma(m, sum_x * scale_x, acc)
            with two scales a group, s and sum_x are sums over its halves times these, exact as well
 
     Matrices of blocks multiply int8 activations, unless `exact`. `before`: x passes it first, into `scratch`.
@@ -158,12 +158,13 @@ class Linear:
         return acc
 
     def _int8_product(self, w: Blocks, x: Rows) -> F32:
-        q, scale, total = x.int8()
+        q, scale, zero = x.int8()
+        steps = q + zero[..., None]  # int32 [rows, groups, 32]: x in units of the scale
         acc = np.zeros((x.count, w.d.shape[1]), np.float32)
         for g in range(len(w.code)):
             scale_x = scale[:, g, None]  # [rows, 1]
             # Whole numbers below 2^24: float32 is exact here, in whatever order the library adds.
-            halves = [floats(q[:, g, h : h + 16]) @ floats(w.code[g, :, h : h + 16]).T for h in (0, 16)]
+            halves = [floats(steps[:, g, h : h + 16]) @ floats(w.code[g, :, h : h + 16]).T for h in (0, 16)]
             if w.scale is None:
                 s = halves[0] + halves[1]  # [rows, outputs]
             else:
@@ -174,9 +175,9 @@ class Linear:
                 if w.m is None:
                     continue
                 if w.minimum is None:
-                    below = total[:, g, None].astype(np.float32) * scale_x
+                    below = floats(steps[:, g].sum(-1, keepdims=True)) * scale_x
                 else:
-                    sums = q[:, g].reshape(-1, 2, 16).sum(-1, dtype=np.int32)  # [rows, 2]
+                    sums = steps[:, g].reshape(-1, 2, 16).sum(-1, dtype=np.int32)  # [rows, 2]
                     below = floats(sums @ w.minimum[g].T) * scale_x
                 acc = fma(w.m[g], below, acc)
         return acc

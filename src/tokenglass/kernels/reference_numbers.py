@@ -111,18 +111,27 @@ def sum_of_products(x: F32, y: F32) -> F32:
 
 
 def quantise(x: F32) -> tuple[NDArray[np.int8], F32, NDArray[np.int32]]:
-    """x [rows, cols] ~= q * scale: q int8 [rows, groups, 32], scale [rows, groups], sum of q [rows, groups].
+    """x [rows, cols] ~= (q + zero) * scale: q int8 [rows, groups, 32], scale and zero [rows, groups].
 
-    In words: scale = max|x| / 127 in each group of 32 columns, q = x / scale to nearest, ties to even; a
-    group of zeros stays zeros, and so does one with NaN, whose scale is NaN. q is never -128, not even where
-    a subnormal scale rounds down: -q must be an int8, too.
+    In words: scale = max|x| / 127 in a group of 32 columns, zero = 0, q = x / scale to nearest, ties to even.
+    Where one side reaches three times as far as the other, q reaches from the smallest to the largest instead:
+    scale = (high - low) / 254, zero is the middle. A group of zeros, one with a scale below the normal numbers,
+    one with NaN or infinity (its scale says so) is zeros. q is never -128: -q must be an int8, too.
     """
     groups = x.reshape(len(x), -1, GROUP)
+    one, half = f32(1), f32(0.5)
     with np.errstate(all="ignore"):
-        scale = np.abs(groups).max(axis=-1) / f32(127)
-        ratio = np.minimum(larger(groups / scale[..., None], f32(-127)), f32(127))
-        q = np.where(scale[..., None] > 0, np.rint(ratio), f32(0)).astype(np.int8)
-    return q, scale, q.sum(axis=-1, dtype=np.int32)
+        high, low = np.maximum(groups.max(axis=-1), f32(0)), np.minimum(groups.min(axis=-1), f32(0))
+        far, near = np.where(high > -low, high, -low), np.where(high > -low, -low, high)
+        is_one_sided = far > f32(3) * near
+        wide = far * (one / f32(254)) + near * (one / f32(254))
+        scale = np.where(is_one_sided, wide, far * (one / f32(127)))
+        inverse = one / scale
+        is_plain = (scale >= np.finfo(np.float32).tiny) & (scale < np.inf)
+        zero = np.where(is_plain & is_one_sided, np.rint((high + low) * half * inverse), f32(0))
+        steps = np.clip(fma(groups, inverse[..., None], -zero[..., None]), f32(-127), f32(127))
+        q = np.where(is_plain[..., None], np.rint(steps), f32(0))
+    return q.astype(np.int8), scale, zero.astype(np.int32)
 
 
 def sine_cosine(angle: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

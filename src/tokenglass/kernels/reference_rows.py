@@ -86,15 +86,15 @@ class Rows:
         self._data[: self.count] = values
 
     def int8(self) -> tuple[NDArray[np.int8], F32, I32]:
-        """q [count, groups, 32], scale and sum of q [count, groups]; made once for all products."""
+        """q [count, groups, 32], scale and zero [count, groups]; made once for all products."""
         if self._int8 is None:
             self._int8 = quantise(self.numpy())
         return self._int8
 
     def quantised(self) -> tuple[NDArray[np.int8], F32, I32]:
         """The same with q as [count, width]."""
-        q, scale, total = self.int8()
-        return q.reshape(self.count, self.width), scale, total
+        q, scale, zero = self.int8()
+        return q.reshape(self.count, self.width), scale, zero
 
 
 class Batch:
