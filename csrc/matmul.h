@@ -264,11 +264,11 @@ inline int32_t half_to_int8(const float* x, float inverse, float zero, int8_t* q
 }
 
 // One row to int8, by groups of 32: x ~= scale * (q + zero), q = x / scale - zero to nearest, ties to even. Most groups
-// have zero = 0 and scale = max|x| / 127. Where one side reaches three times as far as the other, as large numbers of a
-// few channels do, half of these values of q would be wasted: there they reach from the smallest to the largest number,
-// scale = (high - low) / 254, zero = (high + low) / (2 scale). (Half the KL, for sums of codes in a tenth of the
-// groups.) A group of zeros stays zeros, and one with a scale below the normal numbers becomes zeros; so does one with
-// NaN or infinity, whose scale then says it. q is never -128, for dot_bytes needs -q as well.
+// have zero = 0 and scale = max|x| / 127. Where one side reaches more than three times as far as the other, as the
+// large numbers of a few channels do, nearly half the values of q would be wasted: there they reach from the smallest
+// to the largest number, and zero is the middle. (Half the KL, at the price of summing codes in a tenth of the groups.)
+// A group of zeros stays zeros, and one with a scale below the normal numbers becomes zeros; so does one with NaN or
+// infinity, whose scale then says it. q is never -128, for dot_bytes needs -q as well.
 void quantise(const tg_rows* x, int row) {
     const float* data = x->data + (size_t)row * x->width;
     tg_group* group = tg_group_of(x, row, 0);
@@ -277,11 +277,11 @@ void quantise(const tg_rows* x, int row) {
         range_of(data, &low, &high);
         const float far = high > -low ? high : -low, near = high > -low ? -low : high;
         const bool is_one_sided = far > 3.0f * near;
-        const float scale = is_one_sided ? far * (1.0f / 254.0f) + near * (1.0f / 254.0f) : far * (1.0f / 127.0f);
+        const float scale = (is_one_sided ? 0.5f * far + 0.5f * near : far) / 127.0f;
         int32_t first = 0, second = 0;
         if (scale >= FLT_MIN && scale <= FLT_MAX) {
             const float inverse = 1.0f / scale;
-            if (is_one_sided) zero = rintf((high + low) * 0.5f * inverse);
+            if (is_one_sided) zero = rintf((0.5f * high + 0.5f * low) * inverse);
             first = half_to_int8(data, inverse, zero, group->q) + 16 * (int32_t)zero;
             second = half_to_int8(data + 16, inverse, zero, group->q + 16) + 16 * (int32_t)zero;
         } else {

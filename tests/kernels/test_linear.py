@@ -162,12 +162,15 @@ def test_the_largest_sum_of_bytes_does_not_saturate(code: int, isa: str) -> None
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_int8_activations_are_never_minus_128(isa: str) -> None:
-    """380 units / 254 rounds down to one unit; -380 / 2 would saturate, and AVX2 cannot negate -128 in a byte."""
+    """From -123 to 385 in steps of 2 the middle is 65.5, to even 66, and -123 lies 127.5 steps below: to even
+    128. AVX2 cannot negate -128 in a byte.
+    """
     product = Product((("Q8_0", 16),), cols=32, num_rows=2, weights="extreme")
     ops, cpu = native(isa)
-    x = filled(ops, np.tile(np.float32([-380, 380]) * np.float32(2.0**-149), (2, 16)), quantised=True)
+    x = filled(ops, np.tile(np.float32([-123, 385]), (2, 16)), quantised=True)
     product.bind(ops, cpu)(x, ops.Rows(2, 16))
-    assert (x.quantised()[0] == np.tile([-127, 127], (2, 16))).all()
+    q, scale, zero = x.quantised()
+    assert (scale[0, 0], zero[0, 0], q[0, :2].tolist()) == (2.0, 66, [-127, 126])
 
 
 @pytest.mark.parametrize("isa", ISAS)

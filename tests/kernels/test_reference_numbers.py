@@ -67,11 +67,12 @@ def test_sums_have_one_order() -> None:
 
 
 def test_quantised_rows_by_hand() -> None:
-    x = np.zeros((1, 64), np.float32)
-    x[0, :4] = 762, -254, 6, 0  # 1016 wide: steps of 4, the middle 254 / 4 = 63.5 from 0, to even 64
+    x = np.zeros((2, 64), np.float32)
+    x[0, :4] = 254, -100, 3, -5  # both sides: steps of 2
+    x[1, :4] = 1008, -8, 6, 0  # one side: 1016 wide, steps of 4, the middle 500 from 0
     q, scale, zero = quantise(x)
-    assert q[0, 0, :4].tolist() == [126, -127, -62, -64]  # 126.5 to even, -127.5 kept from -128, -62.5 to even
-    assert (scale.tolist(), zero.tolist()) == ([[4.0, 0.0]], [[64, 0]])
+    assert q[:, 0, :4].tolist() == [[127, -50, 2, -2], [127, -127, -124, -125]]
+    assert (scale.tolist(), zero.tolist()) == ([[2.0, 0.0], [4.0, 0.0]], [[0, 0], [125, 0]])
 
 
 @pytest.mark.parametrize("format", FORMATS)

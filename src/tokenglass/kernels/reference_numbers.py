@@ -114,21 +114,21 @@ def quantise(x: F32) -> tuple[NDArray[np.int8], F32, NDArray[np.int32]]:
     """x [rows, cols] ~= (q + zero) * scale: q int8 [rows, groups, 32], scale and zero [rows, groups].
 
     In words: scale = max|x| / 127 in a group of 32 columns, zero = 0, q = x / scale to nearest, ties to even.
-    Where one side reaches three times as far as the other, q reaches from the smallest to the largest instead:
-    scale = (high - low) / 254, zero is the middle. A group of zeros, one with a scale below the normal numbers,
-    one with NaN or infinity (its scale says so) is zeros. q is never -128: -q must be an int8, too.
+    Where one side reaches more than three times as far as the other, q reaches from the smallest to the largest
+    instead: scale = (high - low) / 254, zero is the middle. A group of zeros, one with a scale below the normal
+    numbers, one with NaN or infinity (its scale says so) is zeros. q is never -128: -q must be an int8, too.
     """
     groups = x.reshape(len(x), -1, GROUP)
-    one, half = f32(1), f32(0.5)
+    half = f32(0.5)
     with np.errstate(all="ignore"):
         high, low = np.maximum(groups.max(axis=-1), f32(0)), np.minimum(groups.min(axis=-1), f32(0))
         far, near = np.where(high > -low, high, -low), np.where(high > -low, -low, high)
         is_one_sided = far > f32(3) * near
-        wide = far * (one / f32(254)) + near * (one / f32(254))
-        scale = np.where(is_one_sided, wide, far * (one / f32(127)))
-        inverse = one / scale
+        scale = np.where(is_one_sided, half * far + half * near, far) / f32(127)
+        inverse = f32(1) / scale
         is_plain = (scale >= np.finfo(np.float32).tiny) & (scale < np.inf)
-        zero = np.where(is_plain & is_one_sided, np.rint((high + low) * half * inverse), f32(0))
+        middle = np.rint((half * high + half * low) * inverse)
+        zero = np.where(is_plain & is_one_sided, middle, f32(0))
         steps = np.clip(fma(groups, inverse[..., None], -zero[..., None]), f32(-127), f32(127))
         q = np.where(is_plain[..., None], np.rint(steps), f32(0))
     return q.astype(np.int8), scale, zero.astype(np.int32)
