@@ -255,6 +255,9 @@ inline void range_of(const float* group, float* low, float* high) {
     memcpy(low, &bottom, 4), memcpy(high, &top, 4);
 }
 
+// To nearest, ties to even, for |x| < 2^22: beside 3 * 2^22 there is no room for a fraction.
+inline float to_nearest(float x) { return x + 12582912.0f - 12582912.0f; }
+
 // Half a group to int8; returns the sum, which is exact in floats.
 inline int32_t half_to_int8(const float* x, float inverse, float zero, int8_t* q) {
     const f32x16 steps = f_fma(f_load(x), f_set(inverse), f_set(-zero));
@@ -276,12 +279,12 @@ void quantise(const tg_rows* x, int row) {
         float low, high, zero = 0.0f;
         range_of(data, &low, &high);
         const float far = high > -low ? high : -low, near = high > -low ? -low : high;
-        const bool is_one_sided = far > 3.0f * near;
+        const bool is_one_sided = !(far <= 3.0f * near);  // with NaN too, which the sum below then carries on
         const float scale = (is_one_sided ? 0.5f * far + 0.5f * near : far) / 127.0f;
         int32_t first = 0, second = 0;
         if (scale >= FLT_MIN && scale <= FLT_MAX) {
             const float inverse = 1.0f / scale;
-            if (is_one_sided) zero = rintf((0.5f * high + 0.5f * low) * inverse);
+            if (is_one_sided) zero = to_nearest((0.5f * high + 0.5f * low) * inverse);
             first = half_to_int8(data, inverse, zero, group->q) + 16 * (int32_t)zero;
             second = half_to_int8(data + 16, inverse, zero, group->q + 16) + 16 * (int32_t)zero;
         } else {

@@ -123,7 +123,7 @@ def quantise(x: F32) -> tuple[NDArray[np.int8], F32, NDArray[np.int32]]:
     with np.errstate(all="ignore"):
         high, low = np.maximum(groups.max(axis=-1), f32(0)), np.minimum(groups.min(axis=-1), f32(0))
         far, near = np.where(high > -low, high, -low), np.where(high > -low, -low, high)
-        is_one_sided = far > f32(3) * near
+        is_one_sided = ~(far <= f32(3) * near)  # with NaN too, which the sum below then carries on
         scale = np.where(is_one_sided, half * far + half * near, far) / f32(127)
         inverse = f32(1) / scale
         is_plain = (scale >= np.finfo(np.float32).tiny) & (scale < np.inf)
