@@ -87,8 +87,8 @@ class Rows:
     def fill(self, values: NDArray[np.float32]) -> None:
         """Copies [n, width] in; the buffer then holds n rows."""
     def quantised(self) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32]]:
-        """A copy of the int8 form an operation last made, x ~= (q + zero) * scale: q [count, width], scale and
-        zero [count, width / 32].
+        """A copy of the int8 form an operation last made, x ~= (q + zero) * scale: q [count, width], scale
+        and zero [count, width / 32].
         """
 
 class KVPages:

@@ -116,8 +116,8 @@ def quantise(x: F32) -> tuple[NDArray[np.int8], F32, NDArray[np.int32]]:
     In words: scale = max|x| / 127 in a group of 32 columns, zero = 0, q = x / scale to nearest, ties to even.
     Where one side reaches more than three times as far as the other, q reaches from the smallest to the
     largest instead: scale = (high - low) / 254, zero is the middle. A group of zeros is zeros, and so is one
-    with a scale below the normal numbers or with NaN or infinity (its scale says so). q is never -128: -q must
-    be an int8, too.
+    with a scale below the normal numbers or with NaN or infinity (its scale says so). q is never -128, for
+    -q must be an int8, too.
     """
     groups = x.reshape(len(x), -1, GROUP)
     half = f32(0.5)
