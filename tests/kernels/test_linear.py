@@ -167,7 +167,7 @@ def test_int8_activations_are_never_minus_128(isa: str) -> None:
     """
     product = Product((("Q8_0", 16),), cols=32, num_rows=2, weights="extreme")
     ops, cpu = native(isa)
-    x = filled(ops, np.tile(np.float32([-123, 385]), (2, 16)), quantised=True)
+    x = filled(ops, np.tile(np.array([-123, 385], np.float32), (2, 16)), quantised=True)
     product.bind(ops, cpu)(x, ops.Rows(2, 16))
     q, scale, zero = x.quantised()
     assert (scale[0, 0], zero[0, 0], q[0, :2].tolist()) == (2.0, 66, [-127, 126])
