@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
+#include <random>
 
 namespace tokenglass {
 namespace {
@@ -11,9 +13,24 @@ size_t slots_for(int count) {
     while (slots < 2 * (size_t)count) slots *= 2;
     return slots;
 }
+// Both halves of a product of 128 bits, with a factor that no file can know: texts and merges that all fall into one
+// slot cannot be made up, and no id depends on it.
+const uint64_t kFactor = std::random_device{}() | (uint64_t)std::random_device{}() << 32 | 1;
 uint64_t mixed(uint64_t x) {
-    x *= 0x9E3779B97F4A7C15;
-    return x ^ x >> 29;
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = (Wide)(x ^ 0x9E3779B97F4A7C15) * kFactor;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+uint64_t hash_of(std::string_view text) {
+    uint64_t hash = text.size();
+    for (; text.size() > 8; text.remove_prefix(8)) {
+        uint64_t word;
+        std::memcpy(&word, text.data(), 8);
+        hash = mixed(hash ^ word);
+    }
+    uint64_t word = 0;
+    if (!text.empty()) std::memcpy(&word, text.data(), text.size());
+    return mixed(hash ^ word);
 }
 int utf8_length(unsigned char first) { return first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4; }
 
@@ -23,14 +40,14 @@ Merger::Merger(Texts tokens, const int8_t* kinds) : tokens_(tokens), kinds_(kind
     for (const bool control : {false, true})  // of equal texts the last counts, and a control token before all others
         for (int id = 0; id < tokens.count; id++) {
             if ((kinds[id] == kControl) != control) continue;
-            size_t slot = std::hash<std::string_view>{}(tokens[id]) & (ids_.size() - 1);
+            size_t slot = hash_of(tokens[id]) & (ids_.size() - 1);
             while (ids_[slot] >= 0 && tokens[ids_[slot]] != tokens[id]) slot = (slot + 1) & (ids_.size() - 1);
             ids_[slot] = id;
         }
 }
 
 int Merger::id_of(std::string_view text) const {
-    size_t slot = std::hash<std::string_view>{}(text) & (ids_.size() - 1);
+    size_t slot = hash_of(text) & (ids_.size() - 1);
     while (ids_[slot] >= 0 && tokens_[ids_[slot]] != text) slot = (slot + 1) & (ids_.size() - 1);
     return ids_[slot];
 }

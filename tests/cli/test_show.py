@@ -105,6 +105,12 @@ def test_the_columns_add_up_and_every_tensor_has_its_place(
         assert kind["name"] not in shown.replace("norm", "")
 
 
+def test_an_activation_without_a_gate_has_none_in_the_drawing(tmp_path: Path, tokenglass_: Command) -> None:
+    out = tokenglass_("show", write_tiny_model(tmp_path / "m.gguf", "gpt2")).out
+    assert "GELU" in out
+    assert "gate" not in out
+
+
 def test_windows_are_told_apart(tmp_path: Path, tokenglass_: Command) -> None:
     out = tokenglass_("show", write_tiny_model(tmp_path / "m.gguf", "gemma3")).out
     assert "layers that see all: 1\n" in out

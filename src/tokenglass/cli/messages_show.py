@@ -28,6 +28,7 @@ ZH = {
     "attention": "注意力",
     "router": "路由",
     "gate, up": "门控、升维",
+    "up": "升维",
     "experts: gate, up": "专家：门控、升维",
     "down": "降维",
     "experts: down": "专家：降维",

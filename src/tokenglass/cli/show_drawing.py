@@ -86,15 +86,17 @@ def _branch(
     if not any(parts for _, parts in found):
         return
     frame = f"│{' ' * (STREAM - 1)}│".ljust(BRANCH)
+    activation = ACTIVATIONS.get(record["architecture"], "SwiGLU")
     yield f"│{' ' * (STREAM - 1)}├────╮"
     for label, parts in found:
         if label == ATTENTION:
             for i, words in enumerate(_attention(record)):
                 yield left(frame + (t("attention") if i == 0 else ""), SHAPE) + clip(words, WIDTH - SHAPE)
         elif label == ACTIVATION:
-            yield frame + ACTIVATIONS.get(record["architecture"], "SwiGLU")
+            yield frame + activation
         elif parts:
-            yield _row(frame + t(label), parts, record)
+            words = label.removeprefix("gate, ") if activation == "GELU" else label
+            yield _row(frame + t(words), parts, record)
     yield f"│{' ' * (STREAM - 1)}⊕←───╯"
 
 
