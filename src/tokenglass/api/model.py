@@ -7,21 +7,21 @@ downloads with a bar, chat history.
 
 from __future__ import annotations
 
-import difflib
 import os
 import weakref
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields
-from typing import Any, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, TypeAlias, Unpack, cast
 
 import numpy as np
 
 from tokenglass import engine as engines
 from tokenglass.api.answers import Generation, Score
 from tokenglass.api.distribution import Distribution, log_softmax
+from tokenglass.api.settings import ChatSettings, Settings, divided, sampling_of
 from tokenglass.api.step import Step
 from tokenglass.api.text import Token, Tokens, places
+from tokenglass.api.tool_schema import schema_of
 from tokenglass.engine import Engine, Piece, Request
 from tokenglass.engine.all_rows import all_rows
 from tokenglass.engine.load import Activations, DType, EngineName, KVType, WeightForm
@@ -34,21 +34,6 @@ from tokenglass.tokens import Vocabulary
 Message: TypeAlias = Mapping[str, Any]
 Prompt: TypeAlias = str | Tokens | Sequence[int] | Sequence[Message]
 MAX_TOKENS = 256  # of an answer, where nothing is said; the same as on the command line
-
-
-class Settings(TypedDict, total=False):
-    """The fields of `Sampling`, as keywords."""
-
-    temperature: float | None
-    top_k: int | None
-    top_p: float | None
-    min_p: float | None
-    typical_p: float | None
-    repetition_penalty: float | None
-    presence_penalty: float | None
-    frequency_penalty: float | None
-    logit_bias: Mapping[int, float] | None
-    seed: int | None
 
 
 def load(
@@ -93,8 +78,9 @@ class LanguageModel:
     """A model in memory. Not for two threads at once; several streams may be open in one.
 
     A `prompt` is one of: text, which the answer continues as it stands; a list of messages, which go through
-    the model's chat template; token ids or `Tokens`. Every question may raise ParameterError (an empty
-    prompt, a setting out of range), ContextFullError, and ChatTemplateError for messages.
+    the model's chat template, as `ChatSettings` say; token ids or `Tokens`. Every question may raise
+    ParameterError (an empty prompt, a setting out of range), ContextFullError, and ChatTemplateError for
+    messages.
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
@@ -164,17 +150,18 @@ class LanguageModel:
         limits = (max_tokens, min_tokens, stop, ignore_eos)
         return self._read(self._request(prompt, *limits, use_cache, sampling, settings))
 
-    def next(self, prompt: Prompt, top: int = 20) -> Distribution:
+    def next(self, prompt: Prompt, top: int = 20, **chat: Unpack[ChatSettings]) -> Distribution:
         """What could come next: logits [vocab], probabilities, entropy; `top` tokens of it are printed.
 
         model.next("The capital of France is").top(1)    # [TokenProbability(rank=1, id=7042, …)]
         """
-        with closing(Step(self.engine, self._prompt_ids(prompt)[0])) as step:
+        with closing(Step(self.engine, self._prompt_ids(prompt, chat)[0])) as step:
             return step.next(top)
 
     def step(self, prompt: Prompt, *, sampling: Sampling | None = None, **settings: Unpack[Settings]) -> Step:
         """The prompt, to continue one token at a time by hand; the settings are what `Step.draw` uses."""
-        step = Step(self.engine, self._prompt_ids(prompt)[0], sampling=sampling_of(sampling, settings))
+        chat, drawing = divided(settings)
+        step = Step(self.engine, self._prompt_ids(prompt, chat)[0], sampling=sampling_of(sampling, drawing))
         self._steps.add(step)
         return step
 
@@ -228,10 +215,11 @@ class LanguageModel:
         sampling: Sampling | None,
         settings: Settings,
     ) -> Request:
-        ids, is_chat = self._prompt_ids(prompt)
+        chat, drawing = divided(settings)
+        ids, is_chat = self._prompt_ids(prompt, chat)
         return Request(
             prompt_ids=ids,
-            sampling=sampling_of(sampling, settings),
+            sampling=sampling_of(sampling, drawing),
             max_tokens=max_tokens,
             min_tokens=min_tokens,
             ignore_eos=ignore_eos,
@@ -253,19 +241,32 @@ class LanguageModel:
         finally:
             pieces.close()
 
-    def _prompt_ids(self, prompt: Prompt) -> tuple[list[int], bool]:
-        """The ids of a prompt, and whether it is a chat."""
+    def _prompt_ids(self, prompt: Prompt, chat: ChatSettings | None = None) -> tuple[list[int], bool]:
+        """The ids of a prompt, and whether it is a chat, which is written by the settings `chat`."""
+        is_listed = isinstance(prompt, Iterable) and not isinstance(prompt, str | bytes | Tokens)
+        items = list(prompt) if is_listed else []
+        if items and all(isinstance(item, Mapping) for item in items):
+            return self._chat_ids(cast(list[Message], items), **(chat or {})), True
+        if chat:
+            raise ParameterError(next(iter(chat)), "is for messages, and the prompt is none")
         if isinstance(prompt, str):
             return self.engine.tokenizer.encode(prompt), False
         if isinstance(prompt, Tokens):
             return list(prompt.ids), False
-        items = [] if isinstance(prompt, bytes) or not isinstance(prompt, Iterable) else list(prompt)
-        if items and all(isinstance(item, Mapping) for item in items):
-            return self.engine.tokenizer.encode_chat(cast(list[Message], items)), True
         is_ids = all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in items)
         if is_ids and (items or prompt == []):
             return [int(item) for item in cast(list[int], items)], False
         raise ParameterError("prompt", "must be text, a list of messages, or a list of token ids")
+
+    def _chat_ids(self, messages: list[Message], **chat: Unpack[ChatSettings]) -> list[int]:
+        tools = chat.get("tools")
+        return self.engine.tokenizer.encode_chat(
+            messages,
+            tools=None if tools is None else [schema_of(tool) if callable(tool) else tool for tool in tools],
+            documents=chat.get("documents"),
+            continue_final_message=chat.get("continue_final_message", False),
+            variables=chat.get("template_args"),
+        )
 
     def _as_tokens(self, ids: Tokens | Sequence[int]) -> Tokens:
         return (
@@ -282,21 +283,3 @@ class LanguageModel:
         return Tokens(
             text, [Token(i, b, *(span or (None, None))) for i, b, span in zip(ids, raw, spans, strict=True)]
         )
-
-
-def sampling_of(sampling: Sampling | None, settings: Settings) -> Sampling:
-    """The settings to use. ParameterError: an unknown name, or both forms at once."""
-    known = [field.name for field in fields(Sampling)]
-    for name in settings:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise ParameterError(
-                name,
-                "is no setting",
-                remedy=f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known)}",
-            )
-    if sampling is None:
-        return Sampling(**cast(dict[str, Any], settings))
-    if settings:
-        raise ParameterError("sampling", f"is given, and {next(iter(settings))} too: put all settings in one")
-    return sampling

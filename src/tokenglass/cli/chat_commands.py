@@ -166,7 +166,7 @@ def load(session: Session, argument: str) -> None:
     if any(message["role"] == "system" for message in checked[1:]):
         raise UsageError(t("{path} has a system message that is not the first", path=path))
     if checked:
-        session.engine.tokenizer.encode_chat(checked)  # the template may refuse them
+        session.engine.tokenizer.encode_chat(checked, **session.template)  # the template may refuse them
     session.messages, session.saved_to = checked, None
     say(t("{n} messages in {path}", n=len(checked), path=path))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 from tokenglass.bench.machine import peak_memory_bytes
 from tokenglass.cli.journal import add_note
@@ -36,11 +38,13 @@ class Session:
         max_tokens: int,
         system: str | None = None,
         is_json: bool = False,
+        template: Mapping[str, Any] | None = None,
     ) -> None:
         check_integer("max_tokens", max_tokens, 1, 1 << 40)
         self.engine = engine
         self.model = model
-        self.conversation = Conversation(engine)
+        self.template = dict(template or {})  # tools, documents, variables: as for `encode_chat`
+        self.conversation = Conversation(engine, self.template)
         self.sampling = sampling
         self.is_seed_given = is_seed_given  # otherwise each answer gets a new one
         self.max_tokens = max_tokens
@@ -66,7 +70,8 @@ class Session:
         """Tokens of everything said so far, as the model would read it."""
         if not self.messages:
             return 0
-        return len(self.engine.tokenizer.encode_chat(self.messages, add_generation_prompt=False))
+        encode = self.engine.tokenizer.encode_chat
+        return len(encode(self.messages, add_generation_prompt=False, **self.template))
 
     def ask(self, text: str) -> None:
         """A turn. TokenglassError: there is no answer, and the message is not kept."""

@@ -12,10 +12,9 @@ from tokenglass.cli.model_options import ModelOptions, add_machine, add_model, f
 from tokenglass.cli.options import utf8
 from tokenglass.cli.output import say
 from tokenglass.cli.parser import Parser
-from tokenglass.cli.prompt import encode_prompt, is_chat
+from tokenglass.cli.prompt import add_template, check_form, encode_prompt, is_chat
 from tokenglass.cli.scripts import loss_hint
 from tokenglass.engine import Engine
-from tokenglass.errors import ParameterError
 from tokenglass.sampling.params import check_integer
 
 TOP = 10
@@ -40,17 +39,17 @@ def add_looking(parser: Parser) -> None:
     add("--system", type=utf8, metavar="TEXT", help=t("what the model is told before the prompt"))
     add("--top", type=int, default=TOP, metavar="N", help=t("show the N best tokens (default: 10)"))
     add("--json", action="store_true", help=t("JSON for programs"))
+    add_template(parser)
     add_machine(parser)
 
 
 def opened(values: dict[str, Any], text: str) -> Opened:
     """The engine and the prompt's ids; what form the prompt has goes to stderr. Errors as for `run`."""
     check_integer("top", values["top"], 1, 1 << 20)
-    if values["raw"] and values["system"] is not None:
-        raise ParameterError("--system", "is for chat, and --raw continues the text as it is")
+    check_form(values)
     path = find_model(values["model"])
     engine = ModelOptions.of(values).load(path)
-    chat = is_chat(engine.tokenizer, raw=values["raw"], system=values["system"])
+    chat = is_chat(engine.tokenizer, values)
     if chat:
         say(t("chat, by the model's own template (--raw: the text as it is)"))
     else:
@@ -58,5 +57,5 @@ def opened(values: dict[str, Any], text: str) -> Opened:
     notes = [*map(translated, engine.model.notes), loss_hint(engine.tokenizer, text)]
     for note in filter(None, notes):
         say(note)
-    ids = encode_prompt(engine.tokenizer, text, chat=chat, system=values["system"])
+    ids = encode_prompt(engine.tokenizer, text, values, chat=chat)
     return Opened(path, engine, ids, chat)

@@ -62,6 +62,10 @@ ZH = {
     "{hint}See {command} --help": "{hint}用法见 {command} --help",
     "{option}: must be a rate from 0.001/s to 1000/s, like 2/s, not {value}": "{option}：要是 0.001/s 到 1000/s 之间的速度，例如 2/s，不能是 {value}",
     "{option}: must be numbers with commas, like 0.2,0.7, not {value}": "{option}：要是用逗号隔开的数，例如 0.2,0.7，不能是 {value}",
+    "{option}: cannot read {path}: {reason}": "{option}：读不了 {path}：{reason}",
+    "{option}: {path} is no JSON": "{option}：{path} 不是 JSON",
+    "{option}: {path} must hold a JSON list of objects": "{option}：{path} 里要是由对象组成的 JSON 列表",
+    '{option}: must be a JSON object, like {{"a": true}}, not {value}': '{option}：要是 JSON 对象，例如 {{"a": true}}，不能是 {value}',
     "{option}: must be ID=VALUE, like 42=-100, not {value}": "{option}：要写成 ID=值，例如 42=-100，不能是 {value}",
     "{example} chat.json": "{example} chat.json",
     # bench
@@ -138,6 +142,11 @@ ZH = {
     "{role} is part of a control token; use one of {roles}": "{role} 是某个控制词元的一部分；请用 {roles} 之一",
     "must be JSON, not {type}": "要是 JSON，不能是 {type}",
     "is nested deeper than {n} levels": "嵌套超过 {n} 层",
+    # tools of Python (api/tool_schema.py)
+    "is for messages, and the prompt is none": "用于消息列表，而提示词不是消息列表",
+    "has no docstring that says what it does": "没有说明用途的 docstring",
+    "has no {what}": "没有 {what}",
+    "has a type with no counterpart in JSON: {hint}": "的类型在 JSON 里没有对应：{hint}",
     "has a key that is not a string": "有一个键不是字符串",
     "has half of a surrogate pair at character {n}": "在第 {n} 个字符处只有半个代理对",
     "is set from elsewhere": "由别处设定",

@@ -14,6 +14,11 @@ ZH = {
     "measure this machine: tokens per second and the share of what it allows": "测量这台机器：每秒词元数，以及达到机器极限的几成",
     "there is not enough memory. A smaller --context or model needs less": "内存不够。减小 --context 或换更小的模型",
     "the system refused: {reason}": "系统拒绝了：{reason}",
+    # what the chat template is given (prompt.py)
+    "what the chat template is given": "交给聊天模板的内容",
+    "tools it may call: a JSON list of their schemas": "模型可以调用的工具：由其 schema 组成的 JSON 列表",
+    "documents to answer from: a JSON list of objects": "回答所依据的文档：由对象组成的 JSON 列表",
+    "further variables of the template, like '{\"enable_thinking\": false}'": "模板的其他变量，例如 '{\"enable_thinking\": false}'",
     # argparse
     "usage: ": "用法：",
     "positional arguments": "参数",

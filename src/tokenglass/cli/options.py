@@ -6,9 +6,11 @@ import argparse
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tokenglass.cli.model_options import ModelOptions, add_machine, add_model
 from tokenglass.cli.parser import Parser
+from tokenglass.cli.prompt import add_template, check_form
 from tokenglass.cli.sampling_options import add_sampling, sampling_of
 from tokenglass.errors import ParameterError
 from tokenglass.sampling import Sampling
@@ -28,6 +30,9 @@ class RunOptions(ModelOptions):
     prompt: str | None  # None and "-": read it from stdin
     raw: bool
     system: str | None
+    tools: list[dict[str, Any]] | None
+    documents: list[dict[str, Any]] | None
+    template_args: dict[str, Any] | None
     preset: str | None
     sampling: Sampling
     seed: int | None  # as it was given; `sampling` has the one that is used
@@ -46,8 +51,7 @@ class RunOptions(ModelOptions):
     with_prompts: bool
 
     def __post_init__(self) -> None:
-        if self.raw and self.system is not None:
-            raise ParameterError("--system", "is for chat, and --raw continues the text as it is")
+        check_form(vars(self))
         check_integer("answers", self.answers, 1, 1000)
         if self.answers > 1 and self.trace_file:
             raise ParameterError("--trace-file", "holds one answer", remedy="Leave out -n")
@@ -85,6 +89,7 @@ def run_parser() -> Parser:
     add = parser.add_argument
     add("--raw", action="store_true", help="continue the text as it is, without the model's chat template")
     add("--system", type=utf8, metavar="TEXT", help="what the model is told before the prompt")
+    add_template(parser)
     add_sampling(parser)
     end = parser.add_argument_group("where the answer ends")
     add = end.add_argument

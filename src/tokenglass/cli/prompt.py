@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+from tokenglass.cli.parser import Parser
 from tokenglass.errors import ParameterError, UsageError
 from tokenglass.tokens import Tokenizer
 
+TEMPLATE_OPTIONS = {"tools": "tools", "documents": "documents", "template_args": "variables"}
 MAX_PROMPT_BYTES = 16 << 20  # more than any context window holds; stdin may be endless
 
 
@@ -39,17 +46,80 @@ def _read_stdin() -> str:
         ) from None
 
 
-def is_chat(tokenizer: Tokenizer, *, raw: bool, system: str | None) -> bool:
-    """Whether the prompt goes through the model's chat template. ParameterError: `system` without one."""
-    has_template = tokenizer.chat.source is not None
-    if system is not None and not has_template:
-        raise ParameterError("--system", "needs a chat template, and this model has none")
-    return has_template and not raw
+def add_template(parser: Parser) -> None:
+    """Adds the group of options that a chat template reads; their values are None where not given."""
+    add = parser.add_argument_group("what the chat template is given").add_argument
+    add("--tools", type=objects, metavar="FILE", help="tools it may call: a JSON list of their schemas")
+    add("--documents", type=objects, metavar="FILE", help="documents to answer from: a JSON list of objects")
+    add(
+        "--template-args",
+        type=variables,
+        metavar="JSON",
+        help="further variables of the template, like '{\"enable_thinking\": false}'",
+    )
 
 
-def encode_prompt(tokenizer: Tokenizer, text: str, *, chat: bool, system: str | None) -> list[int]:
+def template_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given of the group, as the arguments of `Tokenizer.encode_chat`."""
+    named = {name: values[option] for option, name in TEMPLATE_OPTIONS.items()}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def check_form(values: Mapping[str, Any]) -> None:
+    """ParameterError: an option for chats beside --raw."""
+    if values["raw"]:
+        for name in given_for_chat(values):
+            raise ParameterError(name, "is for chat, and --raw continues the text as it is")
+
+
+def is_chat(tokenizer: Tokenizer, values: Mapping[str, Any]) -> bool:
+    """Whether the prompt goes through the model's chat template. ParameterError: an option for chats where
+    there is none.
+    """
+    if not tokenizer.chat.exists:
+        for name in given_for_chat(values):
+            raise ParameterError(name, "needs a chat template, and this model has none")
+    return tokenizer.chat.exists and not values["raw"]
+
+
+def given_for_chat(values: Mapping[str, Any]) -> list[str]:
+    """The options given that only a chat has use for, `--system` first."""
+    return [
+        "--" + option.replace("_", "-")
+        for option in ("system", *TEMPLATE_OPTIONS)
+        if values.get(option) is not None
+    ]
+
+
+def encode_prompt(tokenizer: Tokenizer, text: str, values: Mapping[str, Any], *, chat: bool) -> list[int]:
     """The ids of the prompt. In either form, what looks like a control token in it is plain text."""
     if not chat:
         return tokenizer.encode(text)
+    system = values["system"]
     messages = [{"role": "system", "content": system}] if system is not None else []
-    return tokenizer.encode_chat([*messages, {"role": "user", "content": text}])
+    return tokenizer.encode_chat([*messages, {"role": "user", "content": text}], **template_of(values))
+
+
+def objects(argument: str) -> list[dict[str, Any]]:
+    """The JSON list of objects in a file."""
+    try:
+        with Path(argument).open(encoding="utf-8") as file:
+            value = json.loads(file.read(MAX_PROMPT_BYTES))
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot read {argument}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise argparse.ArgumentTypeError(f"{argument} is no JSON") from None
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise argparse.ArgumentTypeError(f"{argument} must hold a JSON list of objects")
+    return value
+
+
+def variables(argument: str) -> dict[str, Any]:
+    """A JSON object that was given as it is."""
+    try:
+        value = json.loads(argument)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f'must be a JSON object, like {{"a": true}}, not {argument!r}')
+    return value

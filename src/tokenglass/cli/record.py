@@ -9,7 +9,7 @@ from typing import Any
 
 from tokenglass import __version__
 from tokenglass.cli.options import RunOptions
-from tokenglass.cli.prompt import is_chat
+from tokenglass.cli.prompt import TEMPLATE_OPTIONS, is_chat
 from tokenglass.cli.sampling_options import NAMES as SAMPLING
 from tokenglass.engine import Engine, Request
 from tokenglass.errors import UsageError
@@ -21,8 +21,9 @@ MAX_HASHED_BYTES = 1 << 30  # reading more takes longer than an answer is worth 
 def settings(engine: Engine, options: RunOptions, request: Request) -> dict[str, Any]:
     """Every setting as it was really used, defaults and drawn seed included."""
     return {
-        "chat": is_chat(engine.tokenizer, raw=options.raw, system=options.system),
+        "chat": is_chat(engine.tokenizer, vars(options)),
         "system": options.system,
+        **{name: getattr(options, name) for name in TEMPLATE_OPTIONS},
         "preset": options.preset,
         **{name: getattr(request.sampling, name) for name in SAMPLING},
         "logit_bias": {str(token_id): value for token_id, value in request.sampling.logit_bias.items()},

@@ -70,9 +70,9 @@ def main(arguments: list[str]) -> int:
 def ask(engine: Engine, options: RunOptions, text: str) -> Request:
     """The request these options make of `text`; what the user should know about it goes to stderr."""
     tokenizer = engine.tokenizer
-    chat = is_chat(tokenizer, raw=options.raw, system=options.system)
+    chat = is_chat(tokenizer, vars(options))
     request = Request(
-        prompt_ids=encode_prompt(tokenizer, text, chat=chat, system=options.system),
+        prompt_ids=encode_prompt(tokenizer, text, vars(options), chat=chat),
         sampling=options.sampling,
         max_tokens=options.max_tokens,
         min_tokens=options.min_tokens,

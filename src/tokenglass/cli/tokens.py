@@ -17,7 +17,7 @@ from tokenglass.cli.options import utf8
 from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.progress import download_progress
-from tokenglass.cli.prompt import MAX_PROMPT_BYTES, read_prompt
+from tokenglass.cli.prompt import MAX_PROMPT_BYTES, add_template, given_for_chat, read_prompt, template_of
 from tokenglass.cli.scripts import loss_hint
 from tokenglass.cli.tokens_view import Encoded, estimated, record, show_pieces, show_table, summary
 from tokenglass.cli.vocab import search, special_tokens
@@ -102,6 +102,7 @@ def tokens_parser() -> Parser:
         help=t("look up tokens by text, /regex/, bytes (0xE5A4A9) or id (#123)"))  # fmt: skip
     add("--special", action="store_true", help=t("list the special tokens"))
     add("--json", action="store_true", help=t("one JSON object with everything"))
+    add_template(parser)
     return parser
 
 
@@ -166,19 +167,20 @@ def encoded(
     num_text = len(tokenizer.encode(text, bos=False, control=True)) if control else len(raw)
     if not control and raw[:1] == [tokenizer.vocabulary.bos_id]:
         num_text -= 1  # put there by the model's own rule: plain text never spells it
-    has_template = tokenizer.chat.source is not None
+    has_template = tokenizer.chat.exists
     shown, within, num_chat = raw, text, None
-    if options["chat"] and not has_template:
-        raise ParameterError("--chat", "needs a chat template, and this model has none")
-    if has_template and (options["chat"] or len(text) <= CHAT_CHARS):
+    wants_chat = [*given_for_chat(options), *(["--chat"] if options["chat"] else [])]
+    if wants_chat and not has_template:
+        raise ParameterError(wants_chat[0], "needs a chat template, and this model has none")
+    if has_template and (wants_chat or len(text) <= CHAT_CHARS):
         try:
-            chat = tokenizer.chat.render([{"role": "user", "content": text}])
+            chat = tokenizer.chat.render([{"role": "user", "content": text}], **template_of(options))
             chat_ids = tokenizer.encode_rendered(chat)
             num_chat = len(chat_ids)
             if options["chat"]:
                 shown, within = chat_ids, chat.text
         except TokenglassError:
-            if options["chat"]:
+            if wants_chat:
                 raise
     pieces = [tokenizer.vocabulary.token_bytes(i) for i in shown]
     return Encoded(

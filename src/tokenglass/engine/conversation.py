@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from collections.abc import Sequence as Seq
+from typing import Any
 
 from tokenglass.engine.loop import Engine
 from tokenglass.engine.request import Piece, Request, Sequence
@@ -28,8 +29,10 @@ class Conversation:
     The engine may answer others meanwhile: what is kept gives way when they need the room.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, template: Mapping[str, Any] | None = None) -> None:
+        """template: further arguments of `Tokenizer.encode_chat`, the same for every turn."""
         self.engine = engine
+        self.template = dict(template or {})
         self._last: Sequence | None = None  # its cache is kept by the scheduler
 
     def answer(
@@ -45,7 +48,7 @@ class Conversation:
         ChatTemplateError: the model has no template, or it refuses these messages.
         """
         request = Request(
-            prompt_ids=self.engine.tokenizer.encode_chat(messages),
+            prompt_ids=self.engine.tokenizer.encode_chat(messages, **self.template),
             sampling=sampling or Sampling(),
             max_tokens=max_tokens,
         )

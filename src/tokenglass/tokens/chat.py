@@ -72,21 +72,31 @@ class RenderedChat:
 class ChatTemplate:
     """A model's chat template, parsed when first used: a broken one does not stop the model from loading.
 
-    `source` None: the model has none, and `render` says so. `special_tokens`: the variables `bos_token`, ….
+    `source` None: the model has none, and `render` says so. Of several, by name, "tool_use" writes chats with
+    tools and "default" all others, as in Transformers. `special_tokens`: the variables `bos_token`, ….
     """
 
     def __init__(
         self,
-        source: str | None,
+        source: str | Mapping[str, str] | None,
         *,
         control: Mapping[str, int],
         special_tokens: Mapping[str, str] | None = None,
     ) -> None:
-        self.source = source
+        named = source if isinstance(source, Mapping) else {"default": source}
+        self.source = named.get("default")
+        self._with_tools: ChatTemplate | None = None
+        if tool_use := named.get("tool_use"):
+            self._with_tools = ChatTemplate(tool_use, control=control, special_tokens=special_tokens)
         self._control = ControlTexts(control)
         self._special_tokens = dict(special_tokens or {})
-        self._process = TemplateProcess(source or "")
+        self._process = TemplateProcess(self.source or "")
         self._words: TemplateWords | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether any chat can be rendered; with only a "tool_use" template those with tools."""
+        return self.source is not None or self._with_tools is not None
 
     def start(self) -> None:
         """Start the template's process ahead of the first chat; costs nothing to wait for."""
@@ -96,6 +106,8 @@ class ChatTemplate:
     def close(self) -> None:
         """End the template's process."""
         self._process.close()
+        if self._with_tools is not None:
+            self._with_tools.close()
 
     def render(
         self,
@@ -121,6 +133,15 @@ class ChatTemplate:
         ChatTemplateError: no template; it refuses these messages (its own words are kept); it is broken or
         without end; it changes user text so that control tokens cannot be told apart.
         """
+        if tools is not None and self._with_tools is not None:
+            return self._with_tools.render(
+                messages,
+                tools=tools,
+                documents=documents,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=continue_final_message,
+                variables=variables,
+            )
         if self.source is None:
             raise ChatTemplateError(
                 "This model has no chat template", remedy="Give it plain text, or a model made for chat"

@@ -10,7 +10,7 @@ tokenizer.model, spiece.model, *.model    sentencepiece.py
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ class Parts:
 
     vocabulary: Vocabulary
     build: Callable[[], Encoder]
-    chat_template: str | None
+    chat_template: Mapping[str, str]
 
 
 def read_tokenizer(path: Path, encoding: str | None = None) -> Parts:

@@ -50,7 +50,8 @@ def gguf_keys(folder: Path, *, vocab_size: int) -> dict[str, Value]:
         keys |= _byte_level(path, spec, model)
     else:
         keys |= _sentencepiece(path, spec, model, vocabulary)
-    return keys | ({"tokenizer.chat_template": parts.chat_template} if parts.chat_template else {})
+    ends = {name: "" if name == "default" else f".{name}" for name in parts.chat_template}
+    return keys | {f"tokenizer.chat_template{ends[n]}": text for n, text in parts.chat_template.items()}
 
 
 def _ids(vocabulary: Vocabulary) -> dict[str, Value]:

@@ -4,6 +4,7 @@ tokenizer_config.json     bos_token, eos_token, …, add_bos_token, do_lower_cas
 special_tokens_map.json   the same names, in old models
 generation_config.json    eos_token_id: ids that end an answer; without this file config.json's
 chat_template.jinja       wins over the template in tokenizer_config.json
+additional_chat_templates/NAME.jinja  further ones, with names
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Settings:
     added: tuple[Mapping[str, Any], ...] = ()  # further tokens: id, content, special, lstrip, …
     add_bos: bool | None = None
     end_ids: frozenset[int] = frozenset()
-    chat_template: str | None = None
+    chat_template: Mapping[str, str] = field(default_factory=dict)  # name, mostly "default" -> its text
     config: Mapping[str, Any] = field(default_factory=dict)  # tokenizer_config.json as it is
 
 
@@ -59,7 +60,7 @@ def read_settings(folder: Path) -> Settings:
         tuple(added),
         add_bos,
         frozenset(i for i in listed if type(i) is int and i >= 0),
-        _template(folder / "chat_template.jinja", config.get("chat_template")),
+        _templates(folder, config.get("chat_template")),
         config,
     )
 
@@ -75,14 +76,19 @@ def _token(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _template(path: Path, value: Any) -> str | None:
-    """The chat template; of several with names the default one."""
-    if path.is_file():
-        try:
-            return path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise ModelFileError(path, "template", f"is not UTF-8 at byte {error.start}") from None
-    if isinstance(value, list):
-        named = {entry.get("name"): entry.get("template") for entry in value if isinstance(entry, dict)}
-        value = named.get("default")
-    return value if isinstance(value, str) else None
+def _templates(folder: Path, value: Any) -> dict[str, str]:
+    """The chat templates by name; as in Transformers those in files of their own replace the settings'."""
+    paths = {path.stem: path for path in sorted((folder / "additional_chat_templates").glob("*.jinja"))}
+    paths |= {"default": folder / "chat_template.jinja"} if (folder / "chat_template.jinja").is_file() else {}
+    if paths:
+        return {name: _text(path) for name, path in paths.items()}
+    entries = value if isinstance(value, list) else [{"name": "default", "template": value}]
+    named = {e.get("name"): e.get("template") for e in entries if isinstance(e, dict)}
+    return {n: text for n, text in named.items() if isinstance(n, str) and isinstance(text, str)}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelFileError(path, "template", f"is not UTF-8 at byte {error.start}") from None

@@ -25,6 +25,7 @@ from tokenglass.tokens.vocabulary import Encoder, Vocabulary
 
 # Unicode's White_Space, which is what `tokenizers` strips; Python's own strip() takes four controls more.
 _SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_TEMPLATES = {"default": "", "tool_use": ".tool_use"}  # the two that are ever chosen, and their keys' ends
 
 
 class Tokenizer:
@@ -41,7 +42,7 @@ class Tokenizer:
         vocabulary: Vocabulary,
         build: Callable[[], Encoder],
         *,
-        chat_template: str | None = None,
+        chat_template: str | Mapping[str, str] | None = None,
     ) -> None:
         self.vocabulary = vocabulary
         special = {
@@ -65,8 +66,10 @@ class Tokenizer:
         ModelFileError: a key is missing or wrong, or the pre-tokenizer is one we do not know.
         """
         vocabulary = vocabulary_of(gguf)
-        template = gguf.get("tokenizer.chat_template", str, None)
-        return cls(vocabulary, build_encoder(gguf, vocabulary), chat_template=template)
+        key = "tokenizer.chat_template"
+        found = {name: gguf.get(f"{key}{end}", str, None) for name, end in _TEMPLATES.items()}
+        templates = {name: source for name, source in found.items() if source is not None}
+        return cls(vocabulary, build_encoder(gguf, vocabulary), chat_template=templates)
 
     @classmethod
     def from_path(
