@@ -1,7 +1,8 @@
 """Chats by real templates equal Transformers' `apply_chat_template`, byte for byte and id for id.
 
 76 templates: those of the tokenizers of `real_files.py`, and a collection in the source package of
-llama-cpp-python; and two of the real models, where they are there. Where Transformers raises, so do we; `LENIENT` lists where MiniJinja goes on instead.
+llama-cpp-python; and those of two real models, where they are there. Where Transformers raises, so do we;
+`LENIENT` lists where MiniJinja goes on instead.
 """
 
 from __future__ import annotations
