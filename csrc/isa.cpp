@@ -5,6 +5,7 @@
 #include "limits.h"
 #include "ops.h"
 #include "panels/kinds.h"
+#include "quantise.h"
 #include "rope_store.h"
 #include "row_ops.h"
 #include "vocab.h"
