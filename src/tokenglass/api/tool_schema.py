@@ -57,7 +57,7 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
         parameters["required"] = required
     described_as = {"name": name, "description": summary.strip(), "parameters": parameters}
     if "return" in hints:
-        returned = " ".join(sections.get("Returns", "").split())
+        returned = sections.get("Returns", "").strip()
         schema = _type_schema(hints["return"], f"{where}.return")
         described_as["return"] = schema | ({"description": returned} if returned else {})
     return {"type": "function", "function": described_as}

@@ -75,11 +75,12 @@ class ControlTexts:
         )
 
     def hinges(self, chars: set[str]) -> set[str]:
-        """Those of `chars` without which they cannot spell a control token: its characters that are no
-        letter or digit. Where a control token has only letters and digits, they count too, in either case.
+        """Those of `chars` without which they cannot spell a control token: whatever is no letter or digit,
+        even what no control token has, for a template may make a "<" of a "(". Where a control token has
+        only letters and digits, they count too, in either case.
         """
         bare = self._bare.lower() + self._bare.upper()
-        return {char for char in chars if (not char.isalnum() and char in self._joined) or char in bare}
+        return {char for char in chars if not char.isalnum() or char in bare}
 
     def spelled_by(self, word: str) -> bool:
         """Could a word of letters and digits be a whole control token, or part of one that has only those?"""

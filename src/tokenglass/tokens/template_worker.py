@@ -63,7 +63,7 @@ def rendered(request: dict[str, Any], context: dict[str, Any], disguises: dict[s
     try:
         environment = minijinja.Environment(
             templates={"chat": without_training_tags(request["source"])},
-            filters={"tojson": tojson_of(off)},
+            filters={"tojson": tojson_of(off, whole_floats(context))},
             tests={"iterable": is_iterable, "sequence": is_sequence},
             globals={"raise_exception": raise_exception, "strftime_now": strftime_now},
             auto_escape_callback=lambda name: False,
@@ -88,9 +88,10 @@ def rendered(request: dict[str, Any], context: dict[str, Any], disguises: dict[s
     return {"text": text}
 
 
-def tojson_of(off: dict[int, str]) -> Callable[..., str]:
+def tojson_of(off: dict[int, str], floats: set[float]) -> Callable[..., str]:
     """The filter `tojson` as in Transformers: not escaped for HTML. Disguised characters are escaped and
     sorted as what they stand for (`off`): a `"` becomes a backslash and its disguise.
+    `floats`: `whole_floats` of the context.
     """
 
     def tojson(
@@ -100,6 +101,8 @@ def tojson_of(off: dict[int, str]) -> Callable[..., str]:
         separators: tuple[str, str] | None = None,
         sort_keys: bool = False,
     ) -> str:
+        if type(value) is int and value in floats:
+            value = float(value)
         if not off:
             return json.dumps(
                 value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
@@ -114,6 +117,22 @@ def tojson_of(off: dict[int, str]) -> Callable[..., str]:
         return text.translate(escapes)
 
     return tojson
+
+
+def whole_floats(context: Any) -> set[float]:
+    """The numbers that stand in `context` as 1.0 and nowhere as 1. MiniJinja makes an int of a whole float
+    that a filter gets, and Python writes it as 1.0.
+    """
+    floats, ints, todo = set(), set(), [context]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict | list):
+            todo.extend(value.values() if isinstance(value, dict) else value)
+        elif type(value) is float and value.is_integer():
+            floats.add(value)
+        elif type(value) is int:
+            ints.add(value)
+    return floats - ints
 
 
 def in_disguise(value: Any, off: dict[int, str]) -> Any:
