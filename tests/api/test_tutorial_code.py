@@ -21,7 +21,7 @@ import tokenglass as tg
 from tests.cli.conftest import SOURCE, Command, tokenglass_  # noqa: F401
 from tests.hub.test_share import running
 from tests.support import tutorial_models as models
-from tests.support.tutorial_program import (
+from tests.support.tutorial import (
     BERT,
     CHINESE_GPT2,
     MESSAGES,

@@ -12,21 +12,18 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-QWEN, CHINESE_GPT2, BERT = (
-    "Qwen/Qwen2.5-0.5B-Instruct",
-    "uer/gpt2-chinese-cluecorpussmall",
-    "bert-base-chinese",
+from tests.support.tutorial import (
+    BERT,
+    CHINESE_GPT2,
+    MESSAGES,
+    NUM_NEW,
+    PROMPTS,
+    QWEN,
+    TEMPERATURE,
+    TEXTS,
+    TOP_K,
+    TOP_P,
 )
-TEXTS = [
-    "今天天气真好，我们去公园玩。",
-    "原子思维",
-    "人工智能 AI and machine learning 2024",
-    "Hello, 世界! café ☕",
-]
-PROMPTS = ["今天天气", "从前有一座山，", "The next token"]
-MESSAGES = [{"role": "user", "content": "用一句话介绍北京。"}]
-NUM_NEW = 20
-TEMPERATURE, TOP_K, TOP_P = 0.8, 10, 0.9
 
 
 def tokens(name: str) -> list[dict[str, Any]]:
