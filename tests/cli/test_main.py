@@ -92,7 +92,7 @@ def test_the_walk_from_command_to_text_can_be_read_in_one_sitting() -> None:
 
 def test_the_walk_begins_as_the_architecture_page_says() -> None:
     source = (ROOT / "tokenglass/cli/run.py").read_text()
-    assert "engine = load(" in source
+    assert "engine = options.load(path)" in source
     assert "for piece in engine.stream(request):" in source
 
 

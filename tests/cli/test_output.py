@@ -23,6 +23,7 @@ NOISE = (
     1,
     "--max-tokens",
     200,
+    "--ignore-eos",
 )  # tokens of every kind, controls too
 CONTROLS = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))} - set("\n\t")
 
