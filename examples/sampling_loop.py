@@ -10,7 +10,7 @@ model = tg.load(*sys.argv[1:2])
 step = model.step(PROMPT, temperature=0.8, top_p=0.9, seed=7)  # keeps the cache: a token costs one row
 while len(step.taken_ids) < 12 and not step.is_ended:
     entropy = step.next().entropy
-    choice = step.draw(num_shown=3)
+    choice = step.draw(trace_top=3)
     decision = choice.decision
     (top_p,) = decision.stages
     print(

@@ -25,7 +25,7 @@ SHOWS = {  # what must be in the output, as regular expressions in this order
     "cache": [r"with the cache +\d+", r"without +\d+", "23,040 bytes a token"],
     "score": ["nan  'The'", r"\d  '\.'", "perplexity.*France\\.", "perplexity.*Spain"],
     "stop": [r"\(length\)", r"' Paris\.' \(stop\)", r"' Paris' \(stop\)", r"token 2, <\|im_end\|>"],
-    "stream": [r"\(length: 20 tokens\)", r"\(\d+, ''\), \(\d+, '[^']+'\)"],
+    "stream": [r"\((stop|length): \d+ tokens\)", r"\(\d+, ''\), \(\d+, '[^']+'\)"],
     "chat": ["> What is the capital of France\\?\n.*Paris", "> And which river"],
 }
 
