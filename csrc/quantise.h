@@ -35,7 +35,7 @@ inline int32_t half_to_int8(const float* x, float inverse, float zero, int8_t* q
 // One row to int8, by groups of 32: x ~= scale * (q + zero), q = x / scale - zero to nearest, ties to even. Most groups
 // have zero = 0 and scale = max|x| / 127. Where one side reaches more than three times as far as the other, as the
 // large numbers of a few channels do, nearly half the values of q would be wasted: there they reach from the smallest
-// to the largest number, and zero is the middle. (Half the KL, at the price of summing codes in a tenth of the groups.)
+// to the largest number, and zero is the middle. (Half the KL, for sums of codes in two fifths of the tiles.)
 // A group of zeros stays zeros, and one with a scale below the normal numbers becomes zeros; so does one with NaN or
 // infinity, whose scale then says it. q is never -128, for dot_bytes needs -q as well.
 void quantise(const tg_rows* x, int row) {

