@@ -54,7 +54,6 @@ def generated(tokenizer: Any, model: Any, prompt: str, **settings: Any) -> list[
     return new
 
 
-@torch.no_grad()
 def greedy_by_hand(tokenizer: Any, model: Any, prompt: str) -> list[int]:
     """Logits, argmax, append, repeat; the whole text is computed again each time."""
     ids = tokenizer.encode(prompt, add_special_tokens=False)
@@ -65,7 +64,6 @@ def greedy_by_hand(tokenizer: Any, model: Any, prompt: str) -> list[int]:
     return new
 
 
-@torch.no_grad()
 def next_token(tokenizer: Any, model: Any, prompt: str) -> dict[str, Any]:
     """The next token's distribution: softmax, top-k, top-p and temperature by hand."""
     ids = tokenizer.encode(prompt, add_special_tokens=False)
@@ -108,4 +106,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    torch.set_grad_enabled(False)
     main()
