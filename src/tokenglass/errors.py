@@ -8,6 +8,7 @@
     ├─ ModelNotFoundError          no path, local store or catalogue knows this name
     ├─ ModelFileError              a model file is cut, inconsistent or of a kind we cannot read
     ├─ ModelOutputError            the model computed no usable number
+    ├─ EngineDiedError             the process of an engine has ended, and with it every request there
     ├─ DownloadError               fetching a model failed: network, disk or checksum
     └─ MissingExtraError           a command needs an optional package
 
@@ -83,6 +84,14 @@ class ModelOutputError(TokenglassError):
             f"no token can be chosen at position {position}: every logit is NaN, infinite or banned",
             remedy="Check logit_bias; if there is none, the model file is broken",
         )
+
+
+class EngineDiedError(TokenglassError):
+    """`how` says what ended it: a signal, an exit status, its own last words, or that it was closed."""
+
+    def __init__(self, how: str, *, remedy: str | None = "Load the model again") -> None:
+        self.how = how
+        super().__init__(f"the engine's process has ended: {how}", remedy=remedy)
 
 
 class DownloadError(TokenglassError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tokenglass import kernels
 from tokenglass.cache import PagePool
-from tokenglass.engine import Engine, Request
+from tokenglass.engine import Engine, Request, worker
 from tokenglass.engine.scheduler import Scheduler
 from tokenglass.formats import GGUFFile
 from tokenglass.models.batch import Batch
@@ -57,3 +58,41 @@ def answer(engine: Engine, request: Request) -> tuple[list[str], str | None]:
     """The texts of all pieces, and why the last one ended."""
     pieces = list(engine.stream(request))
     return [piece.text for piece in pieces], pieces[-1].finish_reason
+
+
+# The program of a worker process that `gated_worker` serves; see `tokenglass.engine.worker_process`.
+GATED = (
+    "import sys; sys.path[:] = sys.argv[3:]; from tests.engine.doubles import gated_worker; "
+    "gated_worker(int(sys.argv[1]), int(sys.argv[2]))"
+)
+
+
+def gated_worker(descriptor: int, parent: int) -> None:
+    """A worker whose every step waits for a letter in the FIFO named by the variable GATE: `s` steps, `x`
+    fails, `n` says what is no message. Its model says the letters a to z, over and over.
+    """
+    gate = os.open(os.environ["GATE"], os.O_RDONLY)
+
+    def load(path: str) -> Engine:
+        engine = scripted_engine(Path(path), [0])
+        single = {
+            engine.tokenizer.vocabulary.token_bytes(i): i
+            for i in range(engine.tokenizer.vocabulary.num_tokens)
+        }
+        model = engine.model
+        assert isinstance(model, ScriptedModel)
+        model.script = [single[bytes([97 + i % 26])] for i in range(128)]
+        forward = model.forward
+
+        def gated(batch: Batch) -> kernels.Logits:
+            letter = os.read(gate, 1)
+            if letter == b"x":
+                raise ZeroDivisionError("the model divides by zero")
+            if letter == b"n":
+                os.write(descriptor, b"nonsense")
+            return forward(batch)
+
+        model.forward = gated  # type: ignore[method-assign]
+        return engine
+
+    worker.main(descriptor, parent, load)

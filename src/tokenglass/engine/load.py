@@ -134,6 +134,18 @@ def tokenizer_of(model: ModelSource) -> Tokenizer:
     return Tokenizer.from_path(model.path, vocab_size=embedding.shape[0] if embedding else None)
 
 
+def tokenizer_at(
+    path: Path | str, *, engine: EngineName = "tokenglass", trust_remote_code: bool = False
+) -> Tokenizer:
+    """The tokenizer of the model at `path` without its weights. Errors as for `load`."""
+    if engine == "transformers":
+        from tokenglass.engine.load_transformers import read_tokenizer
+
+        return read_tokenizer(Path(path), trust_remote_code)[0]
+    with open_model(path) as file:
+        return tokenizer_of(file)
+
+
 def check_cache_fits(config: DecoderConfig, context_length: int, kv: str) -> None:
     """ParameterError where keys and values of a full window are larger than this machine's memory."""
     num_bytes = sum(layers.held_bytes(context_length) for layers in cache_layers(config, kv))

@@ -56,12 +56,7 @@ def load_transformers(
 
 def tokenizer_for(model: TransformersModel, path: Path, trust_remote_code: bool) -> Tokenizer:
     """The tokenizer of `path`, with the model's own ends and as many tokens as it has scores."""
-    maker: str | None = None
-    if path.is_file() or (path / "tokenizer.json").is_file() or any(path.glob("*.tiktoken")):
-        tokenizer = Tokenizer.from_path(path)
-    else:
-        with quiet():
-            tokenizer, maker = read_with_transformers(path, trust_remote_code=trust_remote_code)
+    tokenizer, maker = read_tokenizer(path, trust_remote_code)
     vocabulary = tokenizer.vocabulary.padded(model.vocab)
     ends, notes = ends_of(model.end_ids, {}, model.vocab)
     tokenizer.vocabulary = replace(vocabulary, end_ids=vocabulary.end_ids | ends)
@@ -69,3 +64,11 @@ def tokenizer_for(model: TransformersModel, path: Path, trust_remote_code: bool)
         model.notes.append(f"the tokenizer is made by Transformers ({maker})")
     model.notes += dict.fromkeys((*vocabulary.notes, *notes))
     return tokenizer
+
+
+def read_tokenizer(path: Path, trust_remote_code: bool) -> tuple[Tokenizer, str | None]:
+    """The tokenizer as the files have it, and the class of Transformers that made it, if one did."""
+    if path.is_file() or (path / "tokenizer.json").is_file() or any(path.glob("*.tiktoken")):
+        return Tokenizer.from_path(path), None
+    with quiet():
+        return read_with_transformers(path, trust_remote_code=trust_remote_code)

@@ -108,7 +108,7 @@ class Scheduler:
         return Step(Batch(tuple(slices)), tuple(sequences), tuple(draws))
 
     def commit(self, step: Step, choices: list[Choice]) -> list[Sequence]:
-        """Books a step: what is cached now, each choice on its sequence. Returns the sequences that grew."""
+        """Books a step: what is cached now, each choice on its sequence. Returns who grew or failed."""
         now_s = time.perf_counter()
         left = iter(choices)
         grown: list[Sequence] = []
@@ -123,6 +123,7 @@ class Scheduler:
             if choice.error:
                 sequence.error = choice.error
                 self.drop(sequence)
+                grown.append(sequence)
                 continue
             sequence.append(choice, now_s=now_s)
             grown.append(sequence)
