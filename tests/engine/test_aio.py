@@ -288,11 +288,11 @@ def test_a_request_cancelled_at_any_point_is_gone_with_the_next_step(
         async with gated(tiny_model_path) as engine:
             neighbour = asyncio.create_task(read(engine.stream(LONG)))
             others = [engine.stream(LONG) for _ in range(3 if point == "queued" else 0)]
-            stream: AsyncStream | None = engine.stream(replace(LONG, prompt_ids=[5] * 40, max_tokens=50))
+            stream: AsyncStream | None = engine.stream(replace(LONG, prompt_ids=[5] * 20, max_tokens=70))
             assert stream is not None
             await asyncio.sleep(0)  # the requests are sent; the worker waits at the gate
             if point != "prefill":
-                gate.open(b"sss")
+                gate.open(b"s")
                 await (stream.accepted() if point == "queued" else anext(stream))
             if how == "close":
                 await stream.aclose()
@@ -308,7 +308,7 @@ def test_a_request_cancelled_at_any_point_is_gone_with_the_next_step(
             await asyncio.sleep(0)
             gate.open(b"s")  # at most the step that was under way when it was cancelled
             load = (await ping).load
-            assert (load.running, load.waiting) == (1 + len(others), 0)
+            assert load.running + load.waiting == 1 + len(others)
             gate.open(b"s" * 60)
             text, _, reason, _ = said(await neighbour)
             assert (text, reason) == ("abcdefghijklmnopqrstuvwxyz", "length")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import signal
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -294,9 +295,10 @@ class AsyncEngine:
         self._kill()
 
     def _kill(self) -> None:
+        """Not by `Process.kill`: that may take the exit status away from asyncio, which then reports 255."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
-                self._process.kill()
+                os.kill(self._process.pid, signal.SIGKILL)
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
         """Waits for the process's end, and then tells everybody who waits for something else."""
