@@ -37,7 +37,9 @@ def hostile_results(model: tg.LanguageModel) -> list[object]:
     tokens = Tokens(HOSTILE, [Token(7, HOSTILE.encode())])
     generation = model.generate("a", max_tokens=1)
     answer = tg.Generation(HOSTILE, (7,), "stop", (1,), generation.sampling, generation.timings)
-    return [tokens, tg.Score(Tokens(HOSTILE, [tokens[0]] * 2), np.array([np.nan, -1.0])), answer]
+    twice = Tokens(HOSTILE, [tokens[0]] * 2)
+    score = tg.Score(twice, np.array([np.nan, -1.0]), np.array([0, 3]), [[], []])
+    return [tokens, score, answer]
 
 
 def test_html_has_only_our_own_tags(model: tg.LanguageModel) -> None:

@@ -83,6 +83,29 @@ def test_ids_and_tokens_are_scored_like_their_text(model: tg.LanguageModel) -> N
         assert score.tokens == tokens
 
 
+def test_a_continuation_is_scored_behind_its_prompt(model: tg.LanguageModel) -> None:
+    whole, part = (
+        model.score("the water flows"),
+        model.score("the water", continuation=" flows", top_logprobs=3),
+    )
+    start = len(model.tokenize("the water").ids)
+    assert part.tokens.ids == whole.tokens.ids
+    np.testing.assert_array_equal(part.logprobs[start:], whole.logprobs[start:])
+    assert np.isnan(part.logprobs[:start]).all()
+    assert [token.bytes for token in part.content] == [token.bytes for token in part.tokens[start:]]
+    assert part.content[0].top_logprobs[0].logprob >= part.content[0].logprob
+    assert part.total_logprob == pytest.approx(whole.logprobs[start:].sum())
+    with pytest.raises(ParameterError, match="continuation"):
+        model.score("the", continuation="")
+    with pytest.raises(ParameterError, match="must be a text"):
+        model.score([5, 6], continuation="x")
+
+
+def test_perplexity_of_a_short_text_is_its_scores(model: tg.LanguageModel) -> None:
+    found = model.perplexity(PROMPT)
+    assert found.perplexity == pytest.approx(model.score(PROMPT).perplexity)
+
+
 def test_no_tokens_asked_is_an_empty_answer(model: tg.LanguageModel) -> None:
     generation = model.generate(PROMPT, max_tokens=0)
     assert (generation.text, generation.ids, generation.finish_reason) == ("", (), "length")

@@ -18,6 +18,8 @@ VERBS: dict[str, list[object]] = {
     "run": ["hi"],
     "next": ["hi"],
     "step": ["hi"],
+    "score": ["hi"],
+    "perplexity": [__file__],
     "chat": [],
     "explain-cache": ["hi", "--max-tokens", 1],
 }

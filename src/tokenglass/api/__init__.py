@@ -5,19 +5,22 @@
 work is done in `engine/`, `tokens/`, `sampling/`.
 """
 
-from tokenglass.api.answers import Generation, Score, Usage
+from tokenglass.api.answers import Generation, Score, TokenLogprob, Usage
 from tokenglass.api.distribution import Distribution, TokenProbability
 from tokenglass.api.model import LanguageModel, load
 from tokenglass.api.step import Step
 from tokenglass.api.text import Token, Tokens
+from tokenglass.engine.scoring import Perplexity
 
 __all__ = [
     "Distribution",
     "Generation",
     "LanguageModel",
+    "Perplexity",
     "Score",
     "Step",
     "Token",
+    "TokenLogprob",
     "TokenProbability",
     "Tokens",
     "Usage",

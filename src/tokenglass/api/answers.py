@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +13,7 @@ from tokenglass.api import look
 from tokenglass.api.distribution import LN2
 from tokenglass.api.text import Tokens
 from tokenglass.engine import Timings
+from tokenglass.engine.scoring import exp
 from tokenglass.sampling import Sampling
 
 
@@ -57,26 +59,48 @@ class Generation:
         return look.answer(self.text, f"{note}, {self.timings.decode_tokens_per_s:.0f} tokens/s")
 
 
+@dataclass(frozen=True)
+class TokenLogprob:
+    """A token and its log-probability, named as in OpenAI's API; top_logprobs: the best at its place."""
+
+    token: str
+    bytes: bytes
+    logprob: float
+    top_logprobs: tuple[TokenLogprob, ...] = ()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Score:
     """How likely a text is, token by token.
 
     logprobs: float64 [tokens], natural logarithms: of each token, given all before it. The first one has
-    nothing before it: NaN, and left out of every sum and mean.
+    nothing before it: NaN, and left out of every sum and mean; so is a prompt before a continuation.
+    ranks: int64 [tokens], 1 where the token was the best; top: for each token the best ones at its place.
     """
 
     tokens: Tokens
     logprobs: NDArray[np.float64]
+    ranks: NDArray[np.int64]
+    top: Sequence[Sequence[TokenLogprob]]
+
+    @property
+    def content(self) -> list[TokenLogprob]:
+        """The scored tokens, as OpenAI's API lists them."""
+        return [
+            TokenLogprob(token.text, token.bytes, float(logprob), tuple(top))
+            for token, logprob, top in zip(self.tokens, self.logprobs, self.top, strict=True)
+            if not math.isnan(logprob)
+        ]
 
     @property
     def total_logprob(self) -> float:
-        """ln of the probability of the whole text, given its first token."""
-        return float(self.logprobs[1:].sum())
+        """ln of the probability of all scored tokens together, given those before them."""
+        return float(np.nansum(self.logprobs))
 
     @property
     def perplexity(self) -> float:
         """e^(mean of -logprob): among how many equally likely tokens the model chose, so to speak."""
-        return math.exp(-self.total_logprob / (len(self.logprobs) - 1))
+        return exp(-self.total_logprob / np.count_nonzero(~np.isnan(self.logprobs)))
 
     def __repr__(self) -> str:
         lines = [f"Score: {len(self.tokens)} tokens, perplexity {self.perplexity:.2f}"]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tokenglass.api import look
 from tokenglass.api.text import readable
+from tokenglass.sampling.distribution import log_softmax
 from tokenglass.sampling.params import GREEDY_BELOW, check_integer, check_number
 from tokenglass.tokens import Vocabulary
 
@@ -127,11 +128,3 @@ class Distribution:
     def _repr_html_(self) -> str:
         rows = [(t.rank, t.id, t.text, t.logit, t.probability) for t in self.top()]
         return look.distribution(self.summary(), rows, self.rest())
-
-
-def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
-    """ln softmax along the last axis, float64; a row's largest number must be finite."""
-    z = logits.astype(np.float64)
-    z -= z.max(axis=-1, keepdims=True)
-    z -= np.log(np.exp(z).sum(axis=-1, keepdims=True))
-    return z

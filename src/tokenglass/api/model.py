@@ -1,7 +1,7 @@
 """A loaded model and what it can be asked. Open this file first.
 
 Thin on purpose: an answer is `engine.stream` (the loop, engine/loop.py), a distribution or a score is one
-forward pass (engine/stepping.py, engine/all_rows.py), tokens come from `tokens/`. Left out:
+forward pass (engine/stepping.py, engine/scoring.py), tokens come from `tokens/`. Left out:
 downloads with a bar, chat history.
 """
 
@@ -16,16 +16,16 @@ from typing import Any, TypeAlias, Unpack, cast
 import numpy as np
 
 from tokenglass import engine as engines
-from tokenglass.api.answers import Generation, Score
-from tokenglass.api.distribution import Distribution, log_softmax
+from tokenglass.api.answers import Generation, Score, TokenLogprob
+from tokenglass.api.distribution import Distribution
 from tokenglass.api.settings import ChatSettings, Settings, divided, sampling_of
 from tokenglass.api.step import Step
-from tokenglass.api.text import Token, Tokens, places
+from tokenglass.api.text import Token, Tokens, places, readable
 from tokenglass.api.tool_schema import schema_of
 from tokenglass.engine import Engine, Piece, Request
-from tokenglass.engine.all_rows import all_rows
 from tokenglass.engine.load import Activations, DType, EngineName, KVType, WeightForm
-from tokenglass.errors import ModelOutputError, ParameterError
+from tokenglass.engine.scoring import Perplexity, continued, perplexity, token_scores
+from tokenglass.errors import ParameterError
 from tokenglass.hub import DEFAULT_MODEL, model_name, resolve
 from tokenglass.sampling import Sampling
 from tokenglass.sampling.params import check_integer
@@ -165,25 +165,44 @@ class LanguageModel:
         self._steps.add(step)
         return step
 
-    def score(self, text: str | Tokens | Sequence[int]) -> Score:
+    def score(
+        self,
+        text: str | Tokens | Sequence[int],
+        *,
+        continuation: str | None = None,
+        top_logprobs: int = 0,
+    ) -> Score:
         """How likely the text is: the log-probability of each token given those before it. Costs one
-        prefill, 32 rows at a time. ParameterError: fewer than two tokens.
+        prefill, 32 rows at a time. continuation: only this is scored, behind the text `text`; top_logprobs:
+        also the best tokens at each place. ParameterError: fewer than two tokens.
 
         model.score("The cat sat on the mat.").perplexity
+        model.score("The capital of France is", continuation=" Paris").total_logprob
         """
-        tokens = self.tokenize(text) if isinstance(text, str) else self._as_tokens(text)
-        ids = np.array(tokens.ids, np.int64)
-        if len(ids) < 2:
-            raise ParameterError("text", f"has {len(ids)} tokens; a score needs at least two")
-        logprobs = np.full(len(ids), np.nan)
-        for start, scores in all_rows(self.engine, tokens.ids):
-            logits = scores.numpy()
-            targets = ids[start + 1 : start + 1 + len(logits)]
-            rows = log_softmax(logits[: len(targets)])
-            logprobs[start + 1 : start + 1 + len(targets)] = rows[np.arange(len(targets)), targets]
-        if np.isnan(logprobs[1:]).any():
-            raise ModelOutputError(int(np.flatnonzero(np.isnan(logprobs[1:]))[0]) + 1)
-        return Score(tokens, logprobs)
+        if continuation is None:
+            tokens, start = (self.tokenize(text) if isinstance(text, str) else self._as_tokens(text)), 1
+        elif isinstance(text, str):
+            ids, start = continued(self.engine, text, continuation)
+            tokens = self._tokens(text + continuation, ids)
+        else:
+            raise ParameterError("text", "must be a text where there is a continuation")
+        scores = token_scores(self.engine, tokens.ids, top=top_logprobs)
+        scores.logprobs[:start] = np.nan
+        top = [
+            [TokenLogprob(readable(raw := self.vocabulary.token_bytes(i)), raw, logprob) for i, logprob in at]
+            for at in scores.top
+        ]
+        return Score(tokens, scores.logprobs, scores.ranks, top)
+
+    def perplexity(self, text: str, *, window: int | None = None, stride: int | None = None) -> Perplexity:
+        """The perplexity of a text of any length, and its bits per byte. window, stride: how it is cut, as
+        for `engine.scoring.perplexity`. ParameterError.
+
+        model.perplexity(open("file.txt", encoding="utf-8").read()).perplexity
+        """
+        for found in perplexity(self.engine, text, window=window, stride=stride):
+            last = found
+        return last
 
     def tokenize(self, text: str, *, bos: bool | None = None, control: bool = False) -> Tokens:
         """The tokens of a text: ids, bytes, pieces, places. bos, control: as for `Tokenizer.encode`.

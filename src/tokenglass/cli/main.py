@@ -24,6 +24,8 @@ VERBS = {
     "run": "answer a prompt, or continue a text, with a model on this machine",
     "tokens": "a text as a model sees it: its tokens, their bytes, and what they cost",
     "next": "the distribution of the next token: logit, probability, entropy",
+    "score": "how likely a text is, token by token; which continuation is the likelier",
+    "perplexity": "the perplexity of a text file, and its bits per byte",
     "step": "one token at a time by hand: take the draw, another token, or go back",
     "chat": "talk with a model, turn by turn",
     "models": "models known by name and models stored here: pull, show, remove, share",

@@ -51,6 +51,8 @@ ZH = {
     'Give some text: tokenglass {verb} "Hello"': '请给一些文字：tokenglass {verb} "你好"',
     "is empty": "是空的",
     "has more than {n} MB": "超过 {n} MB",
+    "is no name of a file": "不是文件名",
+    "must be a text where there is a continuation": "在有续写时必须是文字",
     "is not UTF-8 at byte {n}": "在第 {n} 个字节处不是 UTF-8",
     "Convert it first (iconv)": "请先转换编码（iconv）",
     "needs a chat template, and this model has none": "要有聊天模板，而这个模型没有",

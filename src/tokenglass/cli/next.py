@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tokenglass.cli.columns import bar, clip, columns, left, percent, quoted, right
 from tokenglass.cli.language import listed, t
@@ -24,6 +23,7 @@ from tokenglass.cli.output import write
 from tokenglass.cli.parser import Parser
 from tokenglass.cli.prompt import read_prompt
 from tokenglass.cli.sampling_options import add_sampling, sampling_of
+from tokenglass.engine.scoring import rank_of
 from tokenglass.engine.stepping import Stepper
 from tokenglass.errors import ParameterError
 from tokenglass.formats import open_model
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
     shown = columns_of(scores, prompt.ids, values)
     ids = scores.top(0, values["top"]).tolist()
     ids += [token_id for token_id in dict.fromkeys(named) if token_id not in ids]
-    ranks = ranks_of(scores.numpy()[0], ids)
+    ranks = [rank_of(scores.numpy()[0], token_id) for token_id in ids]
     rows_without_token = int(np.count_nonzero(vocabulary.kinds == TokenKind.UNUSED))
     if values["engine"] == "tokenglass":  # of the other one every row is in the vocabulary
         rows_without_token += padding_rows(prompt.path, vocabulary)
@@ -152,11 +152,6 @@ def has_cuts(sampling: Sampling) -> bool:
     """Whether anything but the temperature acts."""
     cuts = (sampling.top_k, sampling.top_p, sampling.min_p, sampling.typical_p)
     return sampling.has_edits or cuts != (0, 1.0, 0.0, 1.0)
-
-
-def ranks_of(z: NDArray[np.float32], ids: list[int]) -> list[int]:
-    """Each token's place among all logits, 1 the best; of equals the lower id is better."""
-    return [int(np.count_nonzero(z > z[i]) + np.count_nonzero(z[:i] == z[i])) + 1 for i in ids]
 
 
 def padding_rows(path: Path, vocabulary: Vocabulary) -> int:

@@ -66,3 +66,12 @@ def distribution(logits: Scores, row: int, draw: Draw) -> Distribution:
         ids = candidates.ids(candidates.count)
         p[ids] = candidates.weights[ids]
     return Distribution(p / p.sum(), tuple(stages))
+
+
+def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """ln softmax along the last axis, float64; NaN where a row's largest number is not finite."""
+    z = logits.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        z -= z.max(axis=-1, keepdims=True)
+    z -= np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    return z
