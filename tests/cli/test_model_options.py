@@ -19,6 +19,7 @@ VERBS: dict[str, list[object]] = {
     "next": ["hi"],
     "step": ["hi"],
     "score": ["hi"],
+    "embed": ["hi"],
     "perplexity": [__file__],
     "chat": [],
     "explain-cache": ["hi", "--max-tokens", 1],

@@ -14,6 +14,7 @@ from contextlib import closing
 from typing import Any, TypeAlias, Unpack, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tokenglass import engine as engines
 from tokenglass.api.answers import Generation, Score, TokenLogprob
@@ -23,6 +24,7 @@ from tokenglass.api.step import Step
 from tokenglass.api.text import Token, Tokens, places, readable
 from tokenglass.api.tool_schema import schema_of
 from tokenglass.engine import Engine, Piece, Request
+from tokenglass.engine.embedding import Pooling, embed
 from tokenglass.engine.load import Activations, DType, EngineName, KVType, WeightForm
 from tokenglass.engine.scoring import Perplexity, continued, perplexity, token_scores
 from tokenglass.errors import ParameterError
@@ -203,6 +205,23 @@ class LanguageModel:
         for found in perplexity(self.engine, text, window=window, stride=stride):
             last = found
         return last
+
+    def embed(
+        self, texts: str | Sequence[str], *, pooling: Pooling = "mean", normalize: bool = True
+    ) -> NDArray[np.float32]:
+        """The texts as vectors, float32 [texts, hidden] (one text: [1, hidden]); arguments and errors as for
+        `engine.embedding.embed`. ParameterError: an empty text.
+
+        a, b = model.embed(["a cat", "a kitten"]); a @ b    # how alike they are, -1 … 1
+        """
+        listed = [texts] if isinstance(texts, str) else list(texts)
+        if not all(isinstance(text, str) and text for text in listed):
+            raise ParameterError("texts", "must be texts, none of them empty")
+        encode = self.engine.tokenizer.encode
+        rows = [embed(self.engine, encode(text), pooling=pooling, normalize=normalize) for text in listed]
+        if not rows:
+            raise ParameterError("texts", "must be texts, none of them empty")
+        return np.stack(rows)
 
     def tokenize(self, text: str, *, bos: bool | None = None, control: bool = False) -> Tokens:
         """The tokens of a text: ids, bytes, pieces, places. bos, control: as for `Tokenizer.encode`.

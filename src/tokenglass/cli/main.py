@@ -26,6 +26,7 @@ VERBS = {
     "next": "the distribution of the next token: logit, probability, entropy",
     "score": "how likely a text is, token by token; which continuation is the likelier",
     "perplexity": "the perplexity of a text file, and its bits per byte",
+    "embed": "texts as vectors: the model's hidden states, pooled",
     "step": "one token at a time by hand: take the draw, another token, or go back",
     "chat": "talk with a model, turn by turn",
     "models": "models known by name and models stored here: pull, show, remove, share",

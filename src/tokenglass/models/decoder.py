@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tokenglass import kernels
 from tokenglass.models.batch import Batch
 from tokenglass.models.config import read_config
@@ -46,11 +49,12 @@ class Buffers:
 class Decoder:
     """A model bound to its weights; `space` says how many rows and pages it is made for.
 
-    An architecture adds `embed`, `layers`, `head` and `forward`. `gated`: gate and up are multiplied.
+    An architecture adds `embed`, `layers`, `norm`, `head` and `forward`. `gated`: gate and up are multiplied.
     """
 
     embed: kernels.Embedding
     layers: Sequence[Layer]
+    norm: kernels.RowOperation  # in front of the head, which calls it
     head: kernels.Linear
 
     def __init__(self, weights: Weights, *, space: Space, vocab: int, gated: bool = True) -> None:
@@ -83,6 +87,15 @@ class Decoder:
     def forward(self, batch: Batch) -> kernels.Logits:
         """Logits of the rows that want them, [outputs, vocab]; every row's keys and values go to its page."""
         raise NotImplementedError
+
+    def last_hidden(self) -> NDArray[np.float32]:
+        """The hidden states after the final norm, for the rows of logits of the newest `forward`: float32
+        [outputs, hidden], a copy.
+        """
+        normed = self.ops.Rows(max(1, self.buffers.last.count), self.config.hidden)
+        self.norm(self.buffers.last, normed)
+        rows: NDArray[np.float32] = normed.numpy().copy()
+        return rows
 
     @property
     def kv_bytes_per_token(self) -> int:

@@ -47,8 +47,8 @@ class Gemma3(Decoder):
             bind_layer(weights, i, self, nearby if window else everywhere, window, scale)
             for i, window in enumerate(config.windows)
         ]
-        norm = weights.norm("output_norm.weight", config.hidden, config.norm_eps)
-        self.head = weights.linear([self.output], before=norm, scratch=self.buffers.last_normed)
+        self.norm = weights.norm("output_norm.weight", config.hidden, config.norm_eps)
+        self.head = weights.linear([self.output], before=self.norm, scratch=self.buffers.last_normed)
         weights.check_all_used()
 
     def forward(self, batch: Batch) -> kernels.Logits:

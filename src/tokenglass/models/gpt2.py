@@ -30,8 +30,8 @@ class GPT2(Decoder):
         positions = weights.file.floats(POSITIONS)
         self.add_positions = k.PositionEmbedding(weights.cpu, positions)
         self.layers = [bind_layer(weights, i, self, len(positions)) for i in range(config.num_layers)]
-        norm = weights.layer_norm("output_norm", config.hidden, config.norm_eps)
-        self.head = weights.linear([self.output], before=norm, scratch=self.buffers.last_normed)
+        self.norm = weights.layer_norm("output_norm", config.hidden, config.norm_eps)
+        self.head = weights.linear([self.output], before=self.norm, scratch=self.buffers.last_normed)
         weights.check_all_used()
 
     def forward(self, batch: Batch) -> kernels.Logits:

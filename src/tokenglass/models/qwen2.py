@@ -22,8 +22,8 @@ class Qwen2(Decoder):
         self.embed = weights.ops.Embedding(weights.cpu, self.embedding)
         turns = rotations(config.rope, weights, space.context_length)
         self.layers = [bind_layer(weights, i, self, turns) for i in range(config.num_layers)]
-        norm = weights.norm("output_norm.weight", config.hidden, config.norm_eps)
-        self.head = weights.linear([self.output], before=norm, scratch=self.buffers.last_normed)
+        self.norm = weights.norm("output_norm.weight", config.hidden, config.norm_eps)
+        self.head = weights.linear([self.output], before=self.norm, scratch=self.buffers.last_normed)
         weights.check_all_used()
 
     def forward(self, batch: Batch) -> kernels.Logits:
