@@ -106,6 +106,27 @@ def test_perplexity_of_a_short_text_is_its_scores(model: tg.LanguageModel) -> No
     assert found.perplexity == pytest.approx(model.score(PROMPT).perplexity)
 
 
+def test_a_prompt_too_long_is_cut_only_where_that_is_asked_and_it_is_counted(model: tg.LanguageModel) -> None:
+    ids = [(7 * i + 3) % 300 for i in range(600)]
+    with pytest.raises(ContextFullError, match="has 600 tokens and the context window holds 512"):
+        model.generate(ids)
+    oldest = model.generate(ids, truncate="oldest", max_tokens=12)
+    assert (oldest.prompt_ids, oldest.truncated_tokens) == (tuple(ids[100:]), 100)
+    middle = model.generate(ids, truncate="middle", reserve=112, max_tokens=None, ignore_eos=True)
+    assert (middle.prompt_ids, middle.truncated_tokens) == (tuple(ids[:200] + ids[-200:]), 200)
+    assert (len(middle.ids), middle.finish_reason) == (112, "length")
+    assert model.generate(ids[:5], truncate="oldest", max_tokens=1).truncated_tokens == 0
+    messages = [{"role": "system", "content": "be brief"}]
+    messages += [{"role": "user", "content": f"{i} " + "water " * 20} for i in range(9)]
+    chat = model.generate(messages, truncate="oldest", max_tokens=4)
+    assert "be brief" in model.detokenize(chat.prompt_ids)
+    assert chat.truncated_tokens > 0
+    with pytest.raises(ParameterError, match="needs truncate"):
+        model.generate(ids, reserve=5)
+    with pytest.raises(ParameterError, match="oldest or middle"):
+        model.generate(ids, truncate="newest")  # type: ignore[arg-type]
+
+
 def test_no_tokens_asked_is_an_empty_answer(model: tg.LanguageModel) -> None:
     generation = model.generate(PROMPT, max_tokens=0)
     assert (generation.text, generation.ids, generation.finish_reason) == ("", (), "length")

@@ -71,6 +71,19 @@ def test_later_turns_reuse_the_earlier_ones(chat: Chat) -> None:
     assert cached[1] >= first["usage"]["prompt_tokens"]
 
 
+def test_old_turns_are_left_out_where_that_is_asked_and_the_system_text_stays(chat: Chat) -> None:
+    turns = [f"question {i} " + "water " * 20 for i in range(8)]
+    assert "the context window holds 512" in chat(*turns).err
+    outcome = chat(*turns, options=("--truncate", "oldest", "--system", "be brief", "--json"))
+    assert outcome.status == 0
+    found = records(outcome)
+    assert len(found) == 8
+    assert found[0]["truncated_tokens"] == 0 < found[-1]["truncated_tokens"]
+    assert f"{found[-1]['truncated_tokens']} tokens of the prompt did not fit" in outcome.err
+    assert all(turn["usage"]["total_tokens"] <= 512 for turn in found)
+    assert "needs --truncate" in chat("hi", options=("--reserve", 3)).err
+
+
 def test_retry_asks_the_same_again_and_changes_with_the_seed(chat: Chat) -> None:
     options = ("--json", "--temperature", 3, "--seed", 1)
     first, same, other = records(chat("hello", "/retry", "/params seed=2", "/retry", options=options))

@@ -207,7 +207,8 @@ def test_json_is_one_object_with_everything(run: Command, tiny_model_path: Path)
     record = outcome.json
     assert outcome.out.count("\n") == 1
     assert list(record) == [
-        "model", "text", "token_ids", "finish_reason", "usage", "timings", "settings", "sha256",
+        "model", "truncated_tokens", "text", "token_ids", "finish_reason",
+        "usage", "timings", "settings", "sha256",
     ]  # fmt: skip
     assert record["model"] == tiny_model_path.name
     usage = record["usage"]
@@ -325,3 +326,19 @@ def test_default_model_continues_and_answers(tokenglass_: Command, real_model_pa
     chat = tokenglass_("run", "-m", real_model_path, "Why is the sky blue?", "--max-tokens", 60)
     assert "scatter" in chat.out
     assert chat.err.splitlines()[0].startswith("chat, ")
+
+
+@pytest.mark.parametrize("policy", ["oldest", "middle"])
+def test_a_prompt_too_long_is_cut_as_asked_and_that_is_said(
+    tokenglass_: Command, tiny_model_path: Path, policy: str
+) -> None:
+    arguments = ("run", "-m", tiny_model_path, "--raw", "a b " * 400, "--max-tokens", 3)
+    assert "context window holds 512" in tokenglass_(*arguments).err
+    outcome = tokenglass_(*arguments, "--truncate", policy, "--reserve", 12, "--json")
+    num_out = outcome.json["truncated_tokens"]
+    assert num_out > 0
+    assert outcome.json["usage"]["prompt_tokens"] == 500
+    assert f"{num_out} tokens of the prompt did not fit and were left out" in outcome.err
+    assert "已略去" in tokenglass_(*arguments, "--truncate", policy, "--lang", "zh").err
+    assert "needs --truncate" in tokenglass_(*arguments, "--reserve", 12).error
+    assert tokenglass_(*arguments, "--truncate", policy, "--reserve", 512).status == 2

@@ -34,7 +34,8 @@ class Generation:
     """An answer. `str(generation)` is its text.
 
     ids: the tokens that were drawn, an end token included; finish_reason: `stop` (an end token or a stop
-    string) or `length`; sampling: the settings with the seed that was used; timings: counts and seconds.
+    string) or `length`; sampling: the settings with the seed that was used; timings: counts and seconds;
+    truncated_tokens: how many of the prompt did not fit and were left out, as `truncate` says.
     """
 
     text: str
@@ -43,6 +44,7 @@ class Generation:
     prompt_ids: tuple[int, ...]
     sampling: Sampling
     timings: Timings = field(compare=False)
+    truncated_tokens: int = 0
 
     @property
     def usage(self) -> Usage:

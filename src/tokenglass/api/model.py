@@ -24,6 +24,7 @@ from tokenglass.api.step import Step
 from tokenglass.api.text import Token, Tokens, places, readable
 from tokenglass.api.tool_schema import schema_of
 from tokenglass.engine import Engine, Piece, Request
+from tokenglass.engine.context import Fitted, Policy, Truncate
 from tokenglass.engine.embedding import Pooling, embed
 from tokenglass.engine.load import Activations, DType, EngineName, KVType, WeightForm
 from tokenglass.engine.scoring import Perplexity, continued, perplexity, token_scores
@@ -108,19 +109,23 @@ class LanguageModel:
         stop: str | Iterable[str] | None = (),
         ignore_eos: bool = False,
         use_cache: bool = True,
+        truncate: Truncate | None = None,
+        reserve: int | None = None,
         sampling: Sampling | None = None,
         **settings: Unpack[Settings],
     ) -> Generation:
         """The whole answer. max_tokens None: as far as the window goes; min_tokens: at least so many; stop:
         end before any of these texts or control tokens; ignore_eos: go on where the model ends; use_cache
-        False: compute the whole text again for every token, like the first loop in a book; settings: the
+        False: compute the whole text again for every token, like the first loop in a book; truncate: what
+        goes from a prompt that is too long (`engine/context.py`; None: it is refused), so that `reserve`
+        tokens (None: max_tokens) are free; settings: the
         fields of `Sampling` (or give a `sampling`). The default is the best token each time.
 
         model.generate("The capital of France is", max_tokens=8).ids
         # (7042, 30, 198, 198, 504, 1797, 1918, 553)
         """
         limits = (max_tokens, min_tokens, stop, ignore_eos)
-        request = self._request(prompt, *limits, use_cache, sampling, settings)
+        request, num_out = self._request(prompt, *limits, use_cache, sampling, settings, truncate, reserve)
         pieces = list(self._read(request))
         return Generation(
             text="".join(piece.text for piece in pieces),
@@ -129,6 +134,7 @@ class LanguageModel:
             prompt_ids=tuple(request.prompt_ids),
             sampling=request.sampling,
             timings=pieces[-1].timings,
+            truncated_tokens=num_out,
         )
 
     def stream(
@@ -150,7 +156,7 @@ class LanguageModel:
         for piece in model.stream("Once upon a time"): print(piece.text, end="", flush=True)
         """
         limits = (max_tokens, min_tokens, stop, ignore_eos)
-        return self._read(self._request(prompt, *limits, use_cache, sampling, settings))
+        return self._read(self._request(prompt, *limits, use_cache, sampling, settings)[0])
 
     def next(self, prompt: Prompt, top: int = 20, **chat: Unpack[ChatSettings]) -> Distribution:
         """What could come next: logits [vocab], probabilities, entropy; `top` tokens of it are printed.
@@ -252,11 +258,26 @@ class LanguageModel:
         use_cache: bool,
         sampling: Sampling | None,
         settings: Settings,
-    ) -> Request:
+        truncate: Truncate | None = None,
+        reserve: int | None = None,
+    ) -> tuple[Request, int]:
+        """The request, and how many tokens of its prompt did not fit."""
         chat, drawing = divided(settings)
-        ids, is_chat = self._prompt_ids(prompt, chat)
-        return Request(
-            prompt_ids=ids,
+        policy = Policy(truncate, self.context_length, reserve, max_tokens) if truncate else None
+        if reserve is not None and policy is None:
+            raise ParameterError("reserve", "needs truncate")
+        prompt = listed(prompt)
+        messages = self._messages(prompt)
+        is_chat = bool(messages)
+        if is_chat and policy:
+            fitted = policy.fit_chat(
+                self.engine.tokenizer, messages, lambda kept: self._chat_ids(kept, **chat)
+            )
+        else:
+            ids, _ = self._prompt_ids(prompt, chat)
+            fitted = policy.fit(ids, bos_id=self.vocabulary.bos_id) if policy else Fitted(ids)
+        request = Request(
+            prompt_ids=fitted.ids,
             sampling=sampling_of(sampling, drawing),
             max_tokens=max_tokens,
             min_tokens=min_tokens,
@@ -265,6 +286,7 @@ class LanguageModel:
             continues_text=not is_chat,
             use_cache=use_cache,
         )
+        return request, fitted.truncated_tokens
 
     def _read(self, request: Request) -> Generator[Piece]:
         pieces = self.engine.stream(request)
@@ -281,22 +303,27 @@ class LanguageModel:
 
     def _prompt_ids(self, prompt: Prompt, chat: ChatSettings | None = None) -> tuple[list[int], bool]:
         """The ids of a prompt, and whether it is a chat, which is written by the settings `chat`."""
-        is_listed = isinstance(prompt, Iterable) and not isinstance(prompt, str | bytes | Tokens)
-        items = list(prompt) if is_listed else []
-        if items and all(isinstance(item, Mapping) for item in items):
-            return self._chat_ids(cast(list[Message], items), **(chat or {})), True
+        prompt = listed(prompt)
+        if messages := self._messages(prompt):
+            return self._chat_ids(messages, **(chat or {})), True
         if chat:
             raise ParameterError(next(iter(chat)), "is for messages, and the prompt is none")
         if isinstance(prompt, str):
             return self.engine.tokenizer.encode(prompt), False
         if isinstance(prompt, Tokens):
             return list(prompt.ids), False
+        items = prompt if isinstance(prompt, list) else []
         is_ids = all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in items)
         if is_ids and (items or prompt == []):
             return [int(item) for item in cast(list[int], items)], False
         raise ParameterError("prompt", "must be text, a list of messages, or a list of token ids")
 
-    def _chat_ids(self, messages: list[Message], **chat: Unpack[ChatSettings]) -> list[int]:
+    def _messages(self, prompt: Prompt) -> list[Message]:
+        """The messages of a chat; none where the prompt is none."""
+        is_chat = isinstance(prompt, list) and all(isinstance(item, Mapping) for item in prompt)
+        return cast(list[Message], prompt) if is_chat else []
+
+    def _chat_ids(self, messages: Sequence[Message], **chat: Unpack[ChatSettings]) -> list[int]:
         tools = chat.get("tools")
         return self.engine.tokenizer.encode_chat(
             messages,
@@ -321,3 +348,9 @@ class LanguageModel:
         return Tokens(
             text, [Token(i, b, *(span or (None, None))) for i, b, span in zip(ids, raw, spans, strict=True)]
         )
+
+
+def listed(prompt: Prompt) -> Prompt:
+    """Messages and ids as a list, whatever they come in; texts and `Tokens` as they are."""
+    is_items = isinstance(prompt, Iterable) and not isinstance(prompt, str | bytes | Tokens)
+    return cast(Prompt, list(prompt)) if is_items else prompt

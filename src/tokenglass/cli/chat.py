@@ -20,7 +20,7 @@ from tokenglass.cli.model_options import ModelOptions, add_machine, add_model, f
 from tokenglass.cli.options import utf8
 from tokenglass.cli.output import say, write
 from tokenglass.cli.parser import Parser
-from tokenglass.cli.prompt import MAX_PROMPT_BYTES, add_template, template_of
+from tokenglass.cli.prompt import MAX_PROMPT_BYTES, add_template, add_truncation, template_of
 from tokenglass.cli.sampling_options import add_sampling, sampling_of
 from tokenglass.errors import ChatTemplateError, TokenglassError, UsageError
 from tokenglass.hub import model_name
@@ -58,6 +58,7 @@ def main(arguments: list[str]) -> int:
         system=options["system"],
         is_json=options["json"],
         template=template_of(options),
+        truncation=options,
     )
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
     if is_terminal:
@@ -147,6 +148,7 @@ def chat_parser() -> Parser:
         "--max-tokens", type=int, default=MAX_TOKENS, metavar="N", help="of one answer (default: %(default)s)"
     )
     add("--json", action="store_true", help="one JSON object for each answer, on a line of its own")
+    add_truncation(parser)
     add_template(parser)
     add_sampling(parser)
     add_machine(parser)

@@ -13,8 +13,10 @@ from tokenglass.bench.machine import peak_memory_bytes
 from tokenglass.cli.journal import add_note
 from tokenglass.cli.language import t
 from tokenglass.cli.output import say, write
+from tokenglass.cli.prompt import policy_of, truncation_note
 from tokenglass.cli.scripts import script_hint
 from tokenglass.engine import Engine, Piece
+from tokenglass.engine.context import Fitted
 from tokenglass.engine.conversation import Conversation
 from tokenglass.errors import ContextFullError, TokenglassError, UsageError
 from tokenglass.sampling import Sampling
@@ -39,6 +41,7 @@ class Session:
         system: str | None = None,
         is_json: bool = False,
         template: Mapping[str, Any] | None = None,
+        truncation: Mapping[str, Any] | None = None,
     ) -> None:
         check_integer("max_tokens", max_tokens, 1, 1 << 40)
         self.engine = engine
@@ -49,6 +52,8 @@ class Session:
         self.is_seed_given = is_seed_given  # otherwise each answer gets a new one
         self.max_tokens = max_tokens
         self.is_json = is_json
+        self.truncation = truncation or {"truncate": None, "reserve": None}
+        policy_of({**self.truncation, "max_tokens": max_tokens}, engine.context_length)
         self.is_hinted = False  # that the model can hardly write a script: said once
         self.saved_to: str | None = None
         self.messages: list[Message] = []
@@ -97,8 +102,13 @@ class Session:
         pieces: list[Piece] = []
         is_stopped = False
         try:
+            fitted = self._fitted(messages)
+            if note := truncation_note(fitted):
+                say(note)
             with closing(
-                self.conversation.answer(messages, sampling=sampling, max_tokens=self.max_tokens)
+                self.conversation.answer(
+                    messages, sampling=sampling, max_tokens=self.max_tokens, prompt_ids=fitted.ids
+                )
             ) as stream:
                 for piece in stream:
                     pieces.append(piece)
@@ -121,7 +131,7 @@ class Session:
         self._show("" if text.endswith("\n") else "\n")
         if pieces:
             self.messages = [*messages, {"role": "assistant", "content": text}]
-            self._tell(pieces, text, is_stopped=is_stopped)
+            self._tell(pieces, text, fitted.truncated_tokens, is_stopped=is_stopped)
             self._note(pieces, text, sampling)
         else:
             say(t("stopped before the first token: the message was not kept"))
@@ -132,7 +142,15 @@ class Session:
         if not self.is_json:
             write(text)
 
-    def _tell(self, pieces: list[Piece], text: str, *, is_stopped: bool) -> None:
+    def _fitted(self, messages: list[Message]) -> Fitted:
+        """What of the chat the model reads. ContextFullError."""
+        encode = self.conversation.encode
+        policy = policy_of({**self.truncation, "max_tokens": self.max_tokens}, self.engine.context_length)
+        return (
+            policy.fit_chat(self.engine.tokenizer, messages, encode) if policy else Fitted(encode(messages))
+        )
+
+    def _tell(self, pieces: list[Piece], text: str, truncated_tokens: int, *, is_stopped: bool) -> None:
         """What the turn cost and how much of the window is used."""
         timings, window = pieces[-1].timings, self.engine.context_length
         num_used = timings.prompt_tokens + timings.output_tokens
@@ -145,7 +163,13 @@ class Session:
                 "prompt_tokens_details": {"cached_tokens": timings.cached_tokens},
             }
             ids = [token for piece in pieces for token in piece.token_ids]
-            record = {"text": text, "token_ids": ids, "finish_reason": reason, "usage": usage}
+            record = {
+                "text": text,
+                "token_ids": ids,
+                "finish_reason": reason,
+                "usage": usage,
+                "truncated_tokens": truncated_tokens,
+            }
             write(json.dumps({**record, "context_length": window}, ensure_ascii=False) + "\n")
             return
         say(

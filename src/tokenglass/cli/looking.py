@@ -57,5 +57,5 @@ def opened(values: dict[str, Any], text: str) -> Opened:
     notes = [*map(translated, engine.model.notes), loss_hint(engine.tokenizer, text)]
     for note in filter(None, notes):
         say(note)
-    ids = encode_prompt(engine.tokenizer, text, values, chat=chat)
+    ids = encode_prompt(engine.tokenizer, text, values, chat=chat).ids
     return Opened(path, engine, ids, chat)

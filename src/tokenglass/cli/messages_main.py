@@ -19,6 +19,11 @@ ZH = {
     "tools it may call: a JSON list of their schemas": "模型可以调用的工具：由其 schema 组成的 JSON 列表",
     "documents to answer from: a JSON list of objects": "回答所依据的文档：由对象组成的 JSON 列表",
     "further variables of the template, like '{\"enable_thinking\": false}'": "模板的其他变量，例如 '{\"enable_thinking\": false}'",
+    # a prompt longer than the window (prompt.py)
+    "a prompt longer than the window": "提示词比窗口长时",
+    "leave out its oldest part or its middle, and say how much (default: refuse it)": "略去最早的部分或中间，并说明略去多少（默认：拒绝）",
+    "tokens kept free for the answer (default: --max-tokens)": "给答案留出的词元数（默认：--max-tokens）",
+    "{n} tokens of the prompt did not fit and were left out": "提示词有 {n} 个词元放不下，已略去",
     # argparse
     "usage: ": "用法：",
     "positional arguments": "参数",

@@ -10,8 +10,9 @@ from typing import Any
 
 from tokenglass.cli.model_options import ModelOptions, add_machine, add_model
 from tokenglass.cli.parser import Parser
-from tokenglass.cli.prompt import add_template, check_form
+from tokenglass.cli.prompt import add_template, add_truncation, check_form
 from tokenglass.cli.sampling_options import add_sampling, sampling_of
+from tokenglass.engine.context import Truncate
 from tokenglass.errors import ParameterError
 from tokenglass.sampling import Sampling
 from tokenglass.sampling.params import check_integer
@@ -38,6 +39,8 @@ class RunOptions(ModelOptions):
     seed: int | None  # as it was given; `sampling` has the one that is used
     answers: int
     max_tokens: int
+    truncate: Truncate | None
+    reserve: int | None
     min_tokens: int
     stop: tuple[str, ...]
     ignore_eos: bool
@@ -111,6 +114,7 @@ def run_parser() -> Parser:
     add("--min-tokens", type=int, default=0, metavar="N", help="at least N tokens, whatever the model says")
     add("--ignore-eos", action="store_true", help="go on where the model ends its answer")
     add("-n", "--answers", type=int, default=1, metavar="N", help="N answers side by side: seed, seed+1, …")
+    add_truncation(parser)
     watch = parser.add_argument_group("how it is watched")
     add = watch.add_argument
     add("--trace", action="store_true", help="each step on stderr: candidates, probabilities, stages, times")

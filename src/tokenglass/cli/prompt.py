@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tokenglass.cli.language import t
 from tokenglass.cli.parser import Parser
+from tokenglass.engine.context import POLICIES, Fitted, Policy
 from tokenglass.errors import ParameterError, UsageError
 from tokenglass.tokens import Tokenizer
 
@@ -91,13 +93,50 @@ def given_for_chat(values: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def encode_prompt(tokenizer: Tokenizer, text: str, values: Mapping[str, Any], *, chat: bool) -> list[int]:
-    """The ids of the prompt. In either form, what looks like a control token in it is plain text."""
+def encode_prompt(
+    tokenizer: Tokenizer, text: str, values: Mapping[str, Any], *, chat: bool, policy: Policy | None = None
+) -> Fitted:
+    """The ids of the prompt, made to fit where a policy says how. In either form, what looks like a control
+    token in it is plain text.
+    """
     if not chat:
-        return tokenizer.encode(text)
+        ids = tokenizer.encode(text)
+        return policy.fit(ids, bos_id=tokenizer.vocabulary.bos_id) if policy else Fitted(ids)
     system = values["system"]
     messages = [{"role": "system", "content": system}] if system is not None else []
-    return tokenizer.encode_chat([*messages, {"role": "user", "content": text}], **template_of(values))
+    messages.append({"role": "user", "content": text})
+
+    def encode(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        return tokenizer.encode_chat(messages, **template_of(values))
+
+    return policy.fit_chat(tokenizer, messages, encode) if policy else Fitted(encode(messages))
+
+
+def add_truncation(parser: Parser) -> None:
+    """Adds what happens to a prompt that does not fit the window."""
+    add = parser.add_argument_group("a prompt longer than the window").add_argument
+    add(
+        "--truncate",
+        choices=POLICIES,
+        help="leave out its oldest part or its middle, and say how much (default: refuse it)",
+    )
+    add("--reserve", type=int, metavar="N", help="tokens kept free for the answer (default: --max-tokens)")
+
+
+def policy_of(values: Mapping[str, Any], window: int) -> Policy | None:
+    """What was asked for; None: refuse. ParameterError: --reserve alone, or one out of range."""
+    if values["truncate"] is None:
+        if values["reserve"] is not None:
+            raise ParameterError("--reserve", "needs --truncate")
+        return None
+    return Policy(values["truncate"], window, values["reserve"], values["max_tokens"])
+
+
+def truncation_note(fitted: Fitted) -> str | None:
+    """What a user must be told."""
+    if not fitted.truncated_tokens:
+        return None
+    return t("{n} tokens of the prompt did not fit and were left out", n=fitted.truncated_tokens)
 
 
 def objects(argument: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from tokenglass.cli.language import t
 from tokenglass.cli.model_options import find_model
 from tokenglass.cli.options import RunOptions
 from tokenglass.cli.output import say, write
-from tokenglass.cli.prompt import encode_prompt, is_chat, read_prompt
+from tokenglass.cli.prompt import encode_prompt, is_chat, policy_of, read_prompt, truncation_note
 from tokenglass.cli.record import settings
 from tokenglass.cli.scripts import loss_hint, script_hint
 from tokenglass.cli.side_by_side import run_side_by_side
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     text = read_prompt(options.prompt, "run")
     path = find_model(options.model)
     engine = options.load(path)
-    request = ask(engine, options, text)
+    request, truncated_tokens = ask(engine, options, text)
     if options.answers > 1:
         return run_side_by_side(engine, options, request, path, text)
 
@@ -58,7 +58,12 @@ def main(arguments: list[str]) -> int:
     answer = Answer.of(engine, request, pieces)
     if options.json:
         record = answer.record(settings(engine, options, request))
-        write(json.dumps({"model": path.name, **record}, ensure_ascii=False) + "\n")
+        write(
+            json.dumps(
+                {"model": path.name, "truncated_tokens": truncated_tokens, **record}, ensure_ascii=False
+            )
+            + "\n"
+        )
     else:
         rest = "" if is_live else answer.text
         write(rest if answer.text.endswith("\n") else rest + "\n")
@@ -67,12 +72,16 @@ def main(arguments: list[str]) -> int:
     return status
 
 
-def ask(engine: Engine, options: RunOptions, text: str) -> Request:
-    """The request these options make of `text`; what the user should know about it goes to stderr."""
+def ask(engine: Engine, options: RunOptions, text: str) -> tuple[Request, int]:
+    """(the request these options make of `text`, how many tokens of it did not fit); what the user should
+    know about it goes to stderr.
+    """
     tokenizer = engine.tokenizer
     chat = is_chat(tokenizer, vars(options))
+    policy = policy_of(vars(options), engine.context_length)
+    fitted = encode_prompt(tokenizer, text, vars(options), chat=chat, policy=policy)
     request = Request(
-        prompt_ids=encode_prompt(tokenizer, text, vars(options), chat=chat),
+        prompt_ids=fitted.ids,
         sampling=options.sampling,
         max_tokens=options.max_tokens,
         min_tokens=options.min_tokens,
@@ -82,9 +91,9 @@ def ask(engine: Engine, options: RunOptions, text: str) -> Request:
         use_cache=options.use_cache,
         trace_top=options.trace_top,
     )
-    for note in notes(engine, options, text, chat=chat):
+    for note in filter(None, [*notes(engine, options, text, chat=chat), truncation_note(fitted)]):
         say(note)
-    return request
+    return request, fitted.truncated_tokens
 
 
 def notes(engine: Engine, options: RunOptions, text: str, *, chat: bool) -> list[str]:

@@ -35,20 +35,26 @@ class Conversation:
         self.template = dict(template or {})
         self._last: Sequence | None = None  # its cache is kept by the scheduler
 
+    def encode(self, messages: Seq[Mapping[str, Any]]) -> list[int]:
+        """The ids of a chat, by the model's template. ChatTemplateError, ParameterError."""
+        return self.engine.tokenizer.encode_chat(messages, **self.template)
+
     def answer(
         self,
         messages: Seq[Mapping[str, str]],
         *,
         sampling: Sampling | None = None,
         max_tokens: int | None = None,
+        prompt_ids: Seq[int] | None = None,
     ) -> Generator[Piece]:
         """The answer to `messages`, piece by piece. A piece's `timings.cached_tokens` says what was reused.
 
+        prompt_ids: the chat's ids where the caller has them already, such as those that fit the window.
         Closing the iterator early keeps the cache too. ContextFullError: the chat fills the window;
         ChatTemplateError: the model has no template, or it refuses these messages.
         """
         request = Request(
-            prompt_ids=self.engine.tokenizer.encode_chat(messages, **self.template),
+            prompt_ids=self.encode(messages) if prompt_ids is None else prompt_ids,
             sampling=sampling or Sampling(),
             max_tokens=max_tokens,
         )
