@@ -100,6 +100,13 @@ void bind_logits(nb::module_& m) {
              })
         .def_prop_ro("num_threads", [](const Cpu& c) { return c.threads.num_threads(); })
         .def_prop_ro("isa", [](const Cpu& c) { return c.ops.name; })
+        .def(
+            "reserve",
+            [](Cpu& c, int64_t num_bytes) {
+                require(num_bytes >= 0 && num_bytes < (int64_t{1} << 46), "num_bytes must be between 0 and 2^46");
+                c.weights.reserve((size_t)num_bytes);
+            },
+            "num_bytes"_a)
         .def_rw("is_timed", &Cpu::is_timed)
         .def_rw("op_seconds", &Cpu::op_seconds)
         .def_rw("product_seconds", &Cpu::product_seconds)

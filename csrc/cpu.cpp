@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
+#include <thread>
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -70,23 +72,44 @@ void* allocate_aligned(size_t bytes, bool zeroed) {
     return p;
 }
 
+constexpr size_t kLargePage = size_t{2} << 20, kChunk = size_t{64} << 20;
+
 std::shared_ptr<uint8_t> Arena::allocate(size_t bytes) {
-    constexpr size_t kLargePage = size_t{2} << 20, kChunk = size_t{64} << 20;
     if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
     const size_t rounded = (bytes + 63) / 64 * 64;
-    if (used_ + rounded > chunk_bytes_) {
-        const size_t wanted = std::max(rounded, kChunk), size = (wanted + kLargePage - 1) / kLargePage * kLargePage;
-        void* p = std::aligned_alloc(kLargePage, size);
-        if (!p) throw std::bad_alloc();
-#if defined(__linux__)
-        madvise(p, size, MADV_HUGEPAGE);  // a hint: where it is refused, small pages do
-#endif
-        chunk_ = std::shared_ptr<uint8_t>(static_cast<uint8_t*>(p), [](uint8_t* q) { std::free(q); });
-        chunk_bytes_ = size, used_ = 0;
-    }
+    if (used_ + rounded > chunk_bytes_) new_chunk(std::max(rounded, kChunk));
     std::shared_ptr<uint8_t> piece(chunk_, chunk_.get() + used_);
     used_ += rounded;
     return piece;
+}
+
+void Arena::new_chunk(size_t bytes) {
+    const size_t size = (bytes + kLargePage - 1) / kLargePage * kLargePage;
+    void* p = std::aligned_alloc(kLargePage, size);
+    if (!p) throw std::bad_alloc();
+#if defined(__linux__)
+    madvise(p, size, MADV_HUGEPAGE);  // a hint: where it is refused, small pages do
+#endif
+    chunk_ = std::shared_ptr<uint8_t>(static_cast<uint8_t*>(p), [](uint8_t* q) { std::free(q); });
+    chunk_bytes_ = size, used_ = 0;
+}
+
+void Arena::reserve(size_t bytes) {
+#if defined(__linux__) && defined(MADV_POPULATE_WRITE)
+    if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
+    new_chunk(bytes);
+    const auto clear = [chunk = chunk_, size = bytes / kLargePage * kLargePage] {
+        constexpr size_t kStep = 8 * kLargePage;
+        for (size_t from = 0; from < size && chunk.use_count() > 1; from += kStep)  // 1: nobody wants it any more
+            if (madvise(chunk.get() + from, std::min(kStep, size - from), MADV_POPULATE_WRITE)) return;
+    };
+    try {
+        std::thread(clear).detach();
+    } catch (const std::system_error&) {  // no more threads: packing waits for the system then
+    }
+#else
+    (void)bytes;
+#endif
 }
 
 }  // namespace tokenglass

@@ -36,8 +36,12 @@ Aligned<T> aligned(size_t count, bool zeroed = false) {
 class Arena {
   public:
     std::shared_ptr<uint8_t> allocate(size_t bytes);
+    // A chunk for the next `bytes`, which the system clears while the caller does something else: in a virtual machine
+    // that may take as long as packing.
+    void reserve(size_t bytes);
 
   private:
+    void new_chunk(size_t bytes);
     std::shared_ptr<uint8_t> chunk_;
     size_t used_ = 0, chunk_bytes_ = 0;
 };

@@ -17,10 +17,10 @@ from tokenglass.errors import ParameterError
 from tokenglass.kernels import reference
 
 FOLDER = Path(kernels.__file__).parent
-# Instruction sets, the two limits of the machine, and a base class that the twin's operations do without.
+# Instruction sets, memory, the two limits of the machine, and a base class that the twin does without.
 # The oracle of `Merger` is the tokenizers library (tests/tokens).
 MERGER = {f"Merger.{name}" for name in ("__init__", "set_merges", "set_places", "encode")}
-ONLY_NATIVE = {"runnable_isas", "read_all", "int8_peak", "RowOperation.__call__", *MERGER}
+ONLY_NATIVE = {"runnable_isas", "read_all", "int8_peak", "RowOperation.__call__", "Cpu.reserve", *MERGER}
 
 
 def calls(path: Path) -> dict[str, list[str]]:

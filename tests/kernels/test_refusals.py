@@ -76,6 +76,8 @@ BUILDS: dict[str, Callable[[], object]] = {
     "negative threads": lambda: Cpu(-1, ISAS[0]),
     "too many threads": lambda: Cpu(1025, ISAS[0]),
     "unknown instruction set": lambda: Cpu(1, "sse9"),
+    "less than no memory": lambda: Cpu(1, ISAS[0]).reserve(-1),
+    "more memory than addresses": lambda: Cpu(1, ISAS[0]).reserve(1 << 46),
     "empty instruction set": lambda: Cpu(1, ""),
     "matrix of unknown format": lambda: Matrix(CPU, "Q9_9", B, 1, 32),
     "matrix of empty format": lambda: Matrix(CPU, "", B, 1, 32),
@@ -386,6 +388,24 @@ def test_read_only_bytes_are_welcome() -> None:
     out = rows(1, 1)
     Linear(CPU, [Matrix(CPU, "F32", raw, 1, 32)])(rows(1, 32), out)
     assert out.numpy()[0, 0] == 32
+
+
+@pytest.mark.parametrize("num_bytes", [0, 1, 3 << 20, 64 << 20])
+def test_weights_lie_in_reserved_memory_and_beyond_it(num_bytes: int) -> None:
+    raw = np.random.default_rng(1).standard_normal(32 * 16384, np.float32)  # two matrices of 2 MiB
+    x = np.ones((1, 16384), np.float32)
+    cpu, scores = Cpu(1, ISAS[0]), []
+    cpu.reserve(num_bytes)
+    for with_cpu in (cpu, CPU):
+        halves = [
+            Matrix(with_cpu, "F32", half.view(np.uint8), 32, 16384) for half in np.split(np.tile(raw, 2), 2)
+        ]
+        source, out = Rows(1, 16384), Rows(1, 64)
+        source.fill(x)
+        Linear(with_cpu, halves)(source, out)
+        scores.append(out.numpy().copy())
+    assert np.abs(scores[0]).max() > 0
+    assert (scores[0] == scores[1]).all()
 
 
 def test_formats_with_panels() -> None:

@@ -91,6 +91,8 @@ def load(
             check_integer("context_length", context_length, 2, config.context_length)
             window = context_length
         check_cache_fits(config, window, kv)
+        if file.data_bytes < (memory_bytes() or 0) // 2:
+            cpu.reserve(file.data_bytes)  # the system clears it while the tokenizer is read
         tokenizer = tokenizer_of(file)
         vocabulary = tokenizer.vocabulary
         model = architecture(

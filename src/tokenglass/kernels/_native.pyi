@@ -27,6 +27,8 @@ class Cpu:
     def num_threads(self) -> int: ...
     @property
     def isa(self) -> str: ...
+    def reserve(self, num_bytes: int) -> None:
+        """Room for so many bytes of weights, cleared in the background while other things are read."""
     is_timed: bool  # add up the time spent in operations
     op_seconds: float
     product_seconds: float  # of op_seconds: the products, without norms and quantising
